@@ -1,0 +1,1 @@
+"""Everything that works without a window: contract, sampler, models, runner, selection, session."""

@@ -1,0 +1,151 @@
+"""What an engine says while it works. Times are seconds since the run started, on the engine's clock."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Loading:
+    """A stage of a load: download, convert, weights, check or warm-up. ``total`` 0 means: length unknown."""
+
+    stage: str
+    done: int = 0
+    total: int = 0
+    unit: str = "bytes"
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The models are loaded. ``context`` is in tokens; ``note`` is a sentence, or empty."""
+
+    model: str
+    device: str
+    precision: str
+    context: int
+    draft: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class LoadFailed:
+    """``reason`` is one sentence; ``details`` is for a report. ``cancelled``: the person asked for it."""
+
+    reason: str
+    details: str = ""
+    cancelled: bool = False
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """The prompt was accepted: its length in tokens, and the numbers of the candidates."""
+
+    run: str
+    prompt_tokens: int
+    candidates: tuple[int, ...]
+    seed: int
+
+
+@dataclass(frozen=True)
+class PromptProgress:
+    """Prefill: ``done`` of ``total`` prompt tokens read."""
+
+    run: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class TextAdded:
+    """More text of one candidate, and its tokens so far. All ``text`` together is the candidate's text."""
+
+    run: str
+    candidate: int
+    text: str
+    tokens: int
+    at_s: float
+
+
+@dataclass(frozen=True)
+class StepDone:
+    """Totals after one decode step, over all candidates of the run."""
+
+    run: str
+    steps: int
+    tokens: int
+    proposed: int
+    accepted: int
+    active: int
+    at_s: float
+
+
+@dataclass(frozen=True)
+class CandidateFinished:
+    """A candidate's last word.
+
+    ``state``: done (it ended by itself), cut (length or budget), stopped (by the person) or failed.
+    ``stop_reason``: stop, length, budget, cancelled or error.
+    ``proposed`` and ``accepted`` count draft tokens up to the cut; ``mean_logprob`` is the target's own, raw.
+    """
+
+    run: str
+    candidate: int
+    state: str
+    stop_reason: str
+    text: str
+    tokens: int
+    proposed: int
+    accepted: int
+    mean_logprob: float | None
+    at_s: float
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """One run in numbers. ms per token: of the first and last candidate to finish, and the mean (BASS, table 1)."""
+
+    time_to_first_token_s: float | None
+    time_to_first_finished_s: float | None
+    total_s: float
+    tokens_per_second: float | None
+    ms_per_token_first: float | None
+    ms_per_token_last: float | None
+    ms_per_token_mean: float | None
+    acceptance_rate: float | None
+    steps: int
+    device: str
+    precision: str
+    drafter: str
+    policy: str
+    acceptance: str
+
+
+@dataclass(frozen=True)
+class RunFinished:
+    """The one last event of every run, also of one that was refused.
+
+    ``outcome``: finished, stopped, budget, refused or failed; the last two carry a sentence in ``reason``.
+    """
+
+    run: str
+    outcome: str
+    metrics: Metrics | None = None
+    reason: str = ""
+    details: str = ""
+
+
+@dataclass(frozen=True)
+class Closed:
+    """The engine has left; nothing follows."""
+
+
+Event = (
+    Loading
+    | Ready
+    | LoadFailed
+    | RunStarted
+    | PromptProgress
+    | TextAdded
+    | StepDone
+    | CandidateFinished
+    | RunFinished
+    | Closed
+)

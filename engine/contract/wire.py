@@ -1,0 +1,35 @@
+"""Messages and events as JSON lines, for an engine in another process and for ``--progress jsonl``."""
+
+import json
+from typing import Any
+
+from cattrs.preconf.json import make_converter
+from cattrs.strategies import configure_tagged_union
+
+from engine.contract.events import Event
+from engine.contract.request import Message
+
+_converter = make_converter()
+configure_tagged_union(Event, _converter, tag_name="event")
+configure_tagged_union(Message, _converter, tag_name="message")
+
+
+def event_to_dict(event: Event) -> dict[str, Any]:
+    """The event's fields and its name under ``event``; only JSON types inside."""
+    return _converter.unstructure(event, unstructure_as=Event)
+
+
+def event_to_line(event: Event) -> str:
+    return json.dumps(event_to_dict(event), ensure_ascii=False)
+
+
+def event_from_line(line: str) -> Event:
+    return _converter.structure(json.loads(line), Event)
+
+
+def message_to_line(message: Message) -> str:
+    return json.dumps(_converter.unstructure(message, unstructure_as=Message), ensure_ascii=False)
+
+
+def message_from_line(line: str) -> Message:
+    return _converter.structure(json.loads(line), Message)

@@ -1,0 +1,56 @@
+"""The verdict on one candidate, and what it rests on."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+VERDICTS = ("pass", "pass-soft", "fail", "tampered", "needs-in-process", "infra")
+OUTCOMES = ("passed", "failed", "error", "timeout", "killed", "skipped", "missing")
+
+
+@dataclass(frozen=True)
+class TestResult:
+    """One test: ``outcome`` is one of OUTCOMES; ``why`` is the first failing assert with its values, or empty."""
+
+    __test__ = False  # not a test class, whatever pytest makes of the name
+
+    id: str
+    outcome: str
+    why: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Report:
+    """One candidate against one test file.
+
+    ``verdict``: *infra* is an error of ours, never a fail and never a pass. ``mode``: split, in-process or command.
+    ``lamps``: layer name (files, network, memory, processes, verdict) -> sentence that says what holds.
+    ``output``: what the candidate printed, the first 64 KiB; ``output_bytes`` is how much it was in all.
+    """
+
+    verdict: str
+    mode: str
+    why: str = ""
+    tests: tuple[TestResult, ...] = ()
+    lamps: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    peak_mib: float | None = None
+    output: str = ""
+    output_bytes: int = 0
+
+    @property
+    def passed(self) -> int:
+        return sum(test.outcome == "passed" for test in self.tests)
+
+    @property
+    def failed(self) -> int:
+        return len(self.tests) - self.passed
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self) | {"passed": self.passed, "failed": self.failed}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "Report":
+        known = {name: value for name, value in fields.items() if name in cls.__dataclass_fields__}
+        known["tests"] = tuple(TestResult(**test) for test in known.get("tests", ()))
+        return cls(**known)
