@@ -220,7 +220,7 @@ class _Performance:
             elif isinstance(message, Cancel) and message.candidate is None:
                 return True
             elif isinstance(message, Cancel) and message.candidate in self.active():
-                self._finish(message.candidate, "stopped", "cancelled")  # type: ignore[arg-type]
+                self._finish(message.candidate, "stopped", "cancelled")
         return False
 
     def _script(self, number: int) -> ScriptedCandidate:

@@ -24,7 +24,7 @@ def event_to_line(event: Event) -> str:
 
 
 def event_from_line(line: str) -> Event:
-    return _converter.structure(json.loads(line), Event)
+    return _converter.structure(json.loads(line), Event)  # type: ignore[arg-type]
 
 
 def message_to_line(message: Message) -> str:
@@ -32,4 +32,4 @@ def message_to_line(message: Message) -> str:
 
 
 def message_from_line(line: str) -> Message:
-    return _converter.structure(json.loads(line), Message)
+    return _converter.structure(json.loads(line), Message)  # type: ignore[arg-type]
