@@ -1,0 +1,1 @@
+"""One run from prompt to verdicts, and where its results go. The window and the command line share it."""

@@ -1,0 +1,80 @@
+"""Candidates that are the same code, whatever their spelling."""
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from engine.runner.report import Report
+from engine.selection.code_blocks import parse_python
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """This candidate says the same as candidate ``number``, an earlier one. ``exact``: byte for byte."""
+
+    number: int
+    reason: str
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """One code at three distances: byte for byte, but for spacing, and as a syntax tree (empty if not Python)."""
+
+    exact: str
+    normalised: str
+    tree: str
+
+    @classmethod
+    def of(cls, code: str, python: bool = True) -> "Fingerprint":
+        parsed = parse_python(code) if python else None
+        return cls(code, normalised(code), "" if parsed is None else _dump(parsed))
+
+    def likeness(self, other: "Fingerprint") -> str:
+        """Why the two are the same, in words; empty when they are not."""
+        if self.exact == other.exact:
+            return "same text"
+        if self.normalised == other.normalised:
+            return "same but for spacing"
+        if self.tree and self.tree == other.tree:
+            return "same syntax tree"
+        return ""
+
+
+def normalised(code: str) -> str:
+    """The code without what no reader sees: line endings, trailing blanks, empty lines, a byte order mark."""
+    lines = (line.rstrip() for line in re.split(r"\r\n|\r|\n", code.removeprefix("\ufeff")))
+    return "\n".join(line for line in lines if line)
+
+
+def first_alike(fingerprint: Fingerprint, earlier: Iterable[tuple[int, Fingerprint]]) -> Likeness | None:
+    """The first of ``earlier`` with the closest likeness there is."""
+    best: Likeness | None = None
+    order = ("same text", "same but for spacing", "same syntax tree")
+    for number, other in earlier:
+        reason = fingerprint.likeness(other)
+        if reason and (best is None or order.index(reason) < order.index(best.reason)):
+            best = Likeness(number, reason, exact=reason == order[0])
+    return best
+
+
+def groups(fingerprints: Mapping[int, Fingerprint]) -> dict[int, int]:
+    """Candidate -> how many candidates say the same, itself included."""
+    keys = {number: print_.tree or print_.normalised for number, print_ in fingerprints.items()}
+    sizes: dict[str, int] = {}
+    for key in keys.values():
+        sizes[key] = sizes.get(key, 0) + 1
+    return {number: sizes[key] for number, key in keys.items()}
+
+
+def behaviour(report: Report) -> tuple[tuple[str, str], ...]:
+    """What the tests saw, for comparing candidates whose code differs."""
+    return tuple((test.id, test.outcome) for test in report.tests)
+
+
+def _dump(tree: ast.Module) -> str:
+    try:
+        return ast.dump(tree)
+    except RecursionError:
+        return ""

@@ -1,0 +1,46 @@
+"""Which candidate to offer first."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from engine.runner.report import Report
+from engine.selection.grouping import behaviour
+
+# "pass-soft" rests on the candidate's own ==. No verdict yet is better than a failed one: it may still pass.
+_VERDICTS = {"pass": 4, "pass-soft": 3, "infra": 2, "needs-in-process": 2, "fail": 1, "tampered": 0}
+_UNTESTED = 2
+_STATES = {"done": 2, "cut": 1, "stopped": 0, "failed": 0}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One candidate that has ended. ``alike``: how many candidates are the same code, itself included."""
+
+    number: int
+    state: str
+    alike: int
+    mean_logprob: float | None
+    report: Report | None = None
+
+
+def rank(entries: Collection[Entry]) -> list[int]:
+    """Numbers, best first.
+
+    Passed tests come first (then more of them), then whether the candidate ended by itself, then how many wrote
+    the same code, then how many did the same in the tests, then the mean log-probability, then the lower number.
+    """
+    seen = [behaviour(entry.report) for entry in entries if entry.report and entry.report.tests]
+
+    def key(entry: Entry) -> tuple[int, int, int, int, int, float, int]:
+        report = entry.report
+        return (
+            _VERDICTS[report.verdict] if report else _UNTESTED,
+            report.passed if report else 0,
+            _STATES[entry.state],
+            entry.alike,
+            seen.count(behaviour(report)) if report else 0,
+            float("-inf") if entry.mean_logprob is None else entry.mean_logprob,
+            -entry.number,
+        )
+
+    return [entry.number for entry in sorted(entries, key=key, reverse=True)]

@@ -1,0 +1,351 @@
+"""One run, from prompt to verdicts: what the window shows and the command line prints.
+
+No thread, no clock and no file in here. Whoever owns a run hands it every event and every report, in the order
+in which they arrive, and asks it what to do next. Times are seconds since the run started.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.contract import (
+    CandidateFinished,
+    Event,
+    Metrics,
+    PromptProgress,
+    Request,
+    RunFinished,
+    RunStarted,
+    StepDone,
+    TextAdded,
+)
+from engine.runner.report import Report
+from engine.selection.code_blocks import CodeBlock, solution
+from engine.selection.grouping import Fingerprint, Likeness, first_alike, groups
+from engine.selection.ranking import Entry, rank
+
+ENDED = ("done", "cut", "stopped", "failed")
+PASSING = ("pass", "pass-soft")
+_VERDICT_STATES = {
+    "pass": "passed",
+    "pass-soft": "passed",
+    "fail": "failed",
+    "tampered": "tampered",
+    "needs-in-process": "needs consent",
+    "infra": "error",
+}
+_OUTCOMES = {
+    "finished": "finished",
+    "budget": "finished",
+    "stopped": "stopped",
+    "refused": "failed",
+    "failed": "failed",
+}
+_LEFT_OVER = {"stopped": ("stopped", "cancelled"), "budget": ("cut", "budget")}
+
+
+@dataclass
+class Candidate:
+    """One of the n answers.
+
+    ``state``: queued, running, done, cut, stopped or failed. ``test_state``: not run, queued, running, passed,
+    failed, timed out, killed, tampered, needs consent or error. ``same_as`` names an earlier candidate with the
+    same code. ``mean_logprob`` is the target's own; ``started_s`` and ``finished_s`` are None until then.
+    """
+
+    number: int
+    seed: int
+    state: str = "queued"
+    tokens: int = 0
+    proposed: int = 0
+    accepted: int = 0
+    mean_logprob: float | None = None
+    stop_reason: str = ""
+    started_s: float | None = None
+    finished_s: float | None = None
+    report: Report | None = None
+    test_state: str = "not run"
+    tests_done: int = 0
+    tests_total: int = 0
+    same_as: Likeness | None = None
+    _pieces: list[str] = field(default_factory=list, repr=False)
+    _block: CodeBlock | None = field(default=None, repr=False)
+
+    @property
+    def text(self) -> str:
+        """The whole answer as far as it has come."""
+        if len(self._pieces) > 1:
+            self._pieces[:] = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    @property
+    def block(self) -> CodeBlock:
+        """The code block that answers the prompt. Looked for anew at each call while the text still grows."""
+        return self._block or solution(self.text)
+
+    @property
+    def code(self) -> str:
+        return self.block.code
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+    @property
+    def passed(self) -> bool:
+        return self.report is not None and self.report.verdict in PASSING
+
+    @property
+    def why(self) -> str:
+        """The first failing assert with its values, or why there is no verdict; empty when all is well."""
+        if self.report is None or self.passed:
+            return ""
+        failing = (test.why for test in self.report.tests if test.outcome != "passed" and test.why)
+        return self.report.why or next(failing, "")
+
+    @property
+    def tests_label(self) -> str:
+        """The tests in a few words, as a tab shows them: "passed 3 of 3", "failed 1 of 3", "running 2 of 3"."""
+        if self.test_state == "running" and self.tests_total:
+            return f"running {self.tests_done} of {self.tests_total}"
+        if self.report is not None and self.report.tests:
+            count = {"passed": self.report.passed, "failed": self.report.failed}.get(self.test_state)
+            if count is not None:
+                return f"{self.test_state} {count} of {len(self.report.tests)}"
+        return self.test_state
+
+    def add(self, text: str) -> None:
+        self._pieces.append(text)
+
+    def end(self, text: str) -> None:
+        self._pieces[:] = [text]
+        self._block = solution(text)
+
+
+class Run:
+    """The state of one run.
+
+    ``state``: waiting, reading prompt, generating, stopping, finished, stopped or failed. ``outcome``, ``reason``
+    and ``details`` are those of the engine's RunFinished.
+    """
+
+    def __init__(self, name: str, request: Request, tests: str = ""):
+        self.name, self.request, self.tests = name, request, tests
+        self.state = "waiting"
+        self.outcome = self.reason = self.details = ""
+        self.candidates = {n: Candidate(n, request.seed) for n in range(1, request.candidates + 1)}
+        self.prompt_tokens = self.prompt_done = 0
+        self.totals: StepDone | None = None
+        self.metrics: Metrics | None = None
+        self.first_passing_s: float | None = None
+        self._fingerprints: dict[int, Fingerprint] = {}
+        self._tests_edition = 1
+
+    @property
+    def ended(self) -> bool:
+        """The engine has said its last word; tests may still go on."""
+        return self.state in ("finished", "stopped", "failed")
+
+    @property
+    def tested(self) -> bool:
+        """Nothing is left to test: every candidate that ended has its verdict."""
+        busy = any(c.test_state in ("queued", "running") for c in self.candidates.values())
+        return not busy and not self.next_to_test()
+
+    # What the engine says.
+
+    def apply(self, event: Event) -> None:
+        """Take in one event. Events of other runs and of loading are none of ours and change nothing."""
+        if getattr(event, "run", None) != self.name or self.ended:
+            return
+        match event:
+            case RunStarted():
+                self.prompt_tokens = event.prompt_tokens
+                self._advance("reading prompt")
+                for number in event.candidates:
+                    self._candidate(number)
+            case PromptProgress():
+                self.prompt_done, self.prompt_tokens = event.done, event.total
+                self._advance("reading prompt")
+            case TextAdded():
+                self._advance("generating")
+                self._text_added(event)
+            case StepDone():
+                self._advance("generating")
+                self.totals = event
+            case CandidateFinished():
+                self._candidate_finished(event)
+            case RunFinished():
+                self._finish(event)
+
+    def stop(self) -> None:
+        """The person asked for an end; the run is over when the engine says so."""
+        if not self.ended:
+            self.state = "stopping"
+
+    def _advance(self, state: str) -> None:
+        if self.state != "stopping":
+            self.state = state
+
+    def _candidate(self, number: int) -> Candidate:
+        return self.candidates.setdefault(number, Candidate(number, self.request.seed))
+
+    def _text_added(self, event: TextAdded) -> None:
+        candidate = self._candidate(event.candidate)
+        if candidate.ended:
+            return
+        if candidate.started_s is None:
+            candidate.state, candidate.started_s = "running", event.at_s
+        candidate.tokens = event.tokens
+        candidate.add(event.text)
+
+    def _candidate_finished(self, event: CandidateFinished) -> None:
+        candidate = self._candidate(event.candidate)
+        candidate.state, candidate.stop_reason, candidate.finished_s = event.state, event.stop_reason, event.at_s
+        candidate.tokens, candidate.proposed, candidate.accepted = event.tokens, event.proposed, event.accepted
+        candidate.mean_logprob = event.mean_logprob
+        candidate.end(event.text)
+        if candidate.state != "failed" and candidate.code.strip():
+            self._compare(candidate)
+
+    def _compare(self, candidate: Candidate) -> None:
+        """Find an earlier candidate that says the same; one with the very same code lends its verdict."""
+        fingerprint = Fingerprint.of(candidate.code, python=candidate.block.maybe_python)
+        candidate.same_as = first_alike(fingerprint, self._fingerprints.items())
+        self._fingerprints[candidate.number] = fingerprint
+        if candidate.same_as and candidate.same_as.exact:
+            twin = self.candidates[candidate.same_as.number]
+            candidate.report, candidate.test_state = twin.report, twin.test_state
+            candidate.tests_done, candidate.tests_total = twin.tests_done, twin.tests_total
+
+    def _finish(self, event: RunFinished) -> None:
+        self.state, self.outcome = _OUTCOMES[event.outcome], event.outcome
+        self.metrics, self.reason, self.details = event.metrics, event.reason, event.details
+        for candidate in self.candidates.values():
+            if not candidate.ended:  # the run ended before this one began, or was refused altogether
+                candidate.state, candidate.stop_reason = _LEFT_OVER.get(event.outcome, ("failed", "error"))
+                candidate.end(candidate.text)
+
+    # What the tests say.
+
+    def change_tests(self, tests: str) -> None:
+        """Other tests: every verdict so far is void, and reports that are still on their way no longer count."""
+        self.tests, self._tests_edition, self.first_passing_s = tests, self._tests_edition + 1, None
+        for candidate in self.candidates.values():
+            candidate.report, candidate.test_state = None, "not run"
+            candidate.tests_done = candidate.tests_total = 0
+
+    def next_to_test(self) -> list[int]:
+        """Candidates that ended with some code (failed ones aside) and were not handed to the tests yet.
+
+        Of candidates with the same code, byte for byte, only the first is tested; ``record`` gives all its verdict.
+        """
+        if not self.tests.strip():
+            return []
+        return [
+            number
+            for number, candidate in self.candidates.items()
+            if candidate.test_state == "not run"
+            and number in self._fingerprints
+            and not (candidate.same_as and candidate.same_as.exact)
+        ]
+
+    def queue_test(self, number: int) -> str:
+        """Mark as handed over; the name to give the test, which ``number_of`` reads."""
+        for candidate in self._sharing(number):
+            candidate.test_state, candidate.report, candidate.tests_done = "queued", None, 0
+        return f"{self.name}/{self._tests_edition}/{number}"
+
+    def number_of(self, test: str) -> int | None:
+        """The candidate that a test's name belongs to; None for another run's and for tests since changed."""
+        run_and_edition, _, number = test.rpartition("/")
+        return int(number) if run_and_edition == f"{self.name}/{self._tests_edition}" else None
+
+    def test_progress(self, number: int, done: int, total: int) -> None:
+        for candidate in self._sharing(number):
+            if candidate.test_state in ("queued", "running"):  # progress may arrive after the verdict
+                candidate.test_state, candidate.tests_done, candidate.tests_total = "running", done, total
+
+    def record(self, number: int, report: Report, at_s: float) -> None:
+        """Take in a verdict, ``at_s`` seconds after the run started. The last one counts."""
+        for candidate in self._sharing(number):
+            candidate.report, candidate.test_state = report, _test_state(report)
+            candidate.tests_done = candidate.tests_total = len(report.tests)
+        if report.verdict in PASSING and (self.first_passing_s is None or at_s < self.first_passing_s):
+            self.first_passing_s = at_s
+
+    def forget_queued_tests(self) -> None:
+        """Tests were cancelled: candidates without a verdict are *not run* again."""
+        for candidate in self.candidates.values():
+            if candidate.test_state in ("queued", "running"):
+                candidate.test_state, candidate.tests_done = "not run", 0
+
+    def _sharing(self, number: int) -> list[Candidate]:
+        """The candidate, and those with the same code byte for byte."""
+        exact = self._fingerprints[number].exact if number in self._fingerprints else None
+        alike = [n for n, print_ in self._fingerprints.items() if print_.exact == exact]
+        return [self.candidates[n] for n in alike or [number]]
+
+    # What comes of it.
+
+    def ranking(self) -> list[int]:
+        """Numbers of the candidates that ended with some code, best first."""
+        alike = groups(self._fingerprints)
+        return rank(
+            [
+                Entry(number, c.state, alike[number], c.mean_logprob, c.report)
+                for number, c in self.candidates.items()
+                if number in alike
+            ]
+        )
+
+    def best(self) -> int | None:
+        return next(iter(self.ranking()), None)
+
+    def result(self) -> dict[str, Any]:
+        """The run as one JSON object: ``candidates`` and ``metrics``. What is not known is null."""
+        return {
+            "candidates": [_candidate_dict(c) for _, c in sorted(self.candidates.items())],
+            "metrics": self._metrics_dict(),
+        }
+
+    def _metrics_dict(self) -> dict[str, Any]:
+        def known(name: str) -> Any:
+            return getattr(self.metrics, name) if self.metrics else None
+
+        return {
+            "time_to_first_token_s": known("time_to_first_token_s"),
+            "time_to_first_finished_s": known("time_to_first_finished_s"),
+            "time_to_first_passing_s": self.first_passing_s,
+            "total_s": known("total_s"),
+            "tokens_per_second": known("tokens_per_second"),
+            "ms_per_token": {which: known(f"ms_per_token_{which}") for which in ("first", "last", "mean")},
+            "acceptance_rate": known("acceptance_rate"),
+            **{name: known(name) for name in ("steps", "device", "precision", "drafter", "policy", "acceptance")},
+        }
+
+
+def _test_state(report: Report) -> str:
+    outcomes = {test.outcome for test in report.tests} - {"passed"}
+    if report.verdict == "fail" and outcomes == {"timeout"}:
+        return "timed out"
+    if report.verdict == "fail" and outcomes and outcomes <= {"killed", "missing"}:
+        return "killed"
+    return _VERDICT_STATES[report.verdict]
+
+
+def _candidate_dict(candidate: Candidate) -> dict[str, Any]:
+    report = candidate.report
+    return {
+        "id": candidate.number,
+        "seed": candidate.seed,
+        "state": candidate.state,
+        "text": candidate.text,
+        "code": candidate.code,
+        "tokens": candidate.tokens,
+        "proposed": candidate.proposed,
+        "accepted": candidate.accepted,
+        "mean_logprob": candidate.mean_logprob,
+        "stop_reason": candidate.stop_reason,
+        "tests": report
+        and {"verdict": report.verdict, "passed": report.passed, "failed": report.failed, "why": candidate.why},
+    }
