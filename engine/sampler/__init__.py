@@ -1,0 +1,1 @@
+"""The batched speculative sampler: n candidates of one prompt decoded as one ragged batch, losslessly."""
