@@ -24,10 +24,9 @@ from engine.selection.grouping import Fingerprint, Likeness, first_alike, groups
 from engine.selection.ranking import Entry, rank
 
 ENDED = ("done", "cut", "stopped", "failed")
-PASSING = ("pass", "pass-soft")
 _VERDICT_STATES = {
     "pass": "passed",
-    "pass-soft": "passed",
+    "pass-soft": "passed by its own ==",
     "fail": "failed",
     "tampered": "tampered",
     "needs-in-process": "needs consent",
@@ -48,8 +47,9 @@ class Candidate:
     """One of the n answers.
 
     ``state``: queued, running, done, cut, stopped or failed. ``test_state``: not run, queued, running, passed,
-    failed, timed out, killed, tampered, needs consent or error. ``same_as`` names an earlier candidate with the
-    same code. ``mean_logprob`` is the target's own; ``started_s`` and ``finished_s`` are None until then.
+    passed by its own ==, failed, timed out, killed, tampered, needs consent or error. ``same_as`` names an earlier
+    candidate with the same code. ``mean_logprob`` is the target's own; ``started_s`` and ``finished_s`` are None
+    until then.
     """
 
     number: int
@@ -92,7 +92,8 @@ class Candidate:
 
     @property
     def passed(self) -> bool:
-        return self.report is not None and self.report.verdict in PASSING
+        """Only a full pass. One that rests on the candidate's own ``==`` (pass-soft) is for a person to judge."""
+        return self.report is not None and self.report.verdict == "pass"
 
     @property
     def why(self) -> str:
@@ -270,7 +271,7 @@ class Run:
         for candidate in self._sharing(number):
             candidate.report, candidate.test_state = report, _test_state(report)
             candidate.tests_done = candidate.tests_total = len(report.tests)
-        if report.verdict in PASSING and (self.first_passing_s is None or at_s < self.first_passing_s):
+        if report.verdict == "pass" and (self.first_passing_s is None or at_s < self.first_passing_s):
             self.first_passing_s = at_s
 
     def forget_queued_tests(self) -> None:

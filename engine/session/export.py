@@ -1,0 +1,220 @@
+"""Saving code and whole runs: whole files or none, never over another file unasked, every byte as it was."""
+
+import contextlib
+import errno
+import json
+import os
+import platform
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from engine.contract import BasslineError, ModelChoice, Ready
+from engine.session.run import Run
+
+RESULT = "result.json"
+TESTS = "tests.py"
+_PACKAGES = ("bassline", "torch", "transformers")
+_OURS = re.compile(r"(?:best|candidate-\d+)\.\w+")
+
+_EXTENSIONS = {
+    "": ".py",  # an answer without a tag: this program's default language
+    "bash": ".sh",
+    "c": ".c",
+    "c#": ".cs",
+    "c++": ".cpp",
+    "cpp": ".cpp",
+    "cs": ".cs",
+    "csharp": ".cs",
+    "css": ".css",
+    "go": ".go",
+    "golang": ".go",
+    "haskell": ".hs",
+    "html": ".html",
+    "java": ".java",
+    "javascript": ".js",
+    "js": ".js",
+    "json": ".json",
+    "julia": ".jl",
+    "kotlin": ".kt",
+    "lua": ".lua",
+    "markdown": ".md",
+    "perl": ".pl",
+    "php": ".php",
+    "py": ".py",
+    "py3": ".py",
+    "python": ".py",
+    "python3": ".py",
+    "r": ".r",
+    "ruby": ".rb",
+    "rust": ".rs",
+    "scala": ".scala",
+    "sh": ".sh",
+    "shell": ".sh",
+    "sql": ".sql",
+    "swift": ".swift",
+    "toml": ".toml",
+    "ts": ".ts",
+    "typescript": ".ts",
+    "xml": ".xml",
+    "yaml": ".yaml",
+}
+
+_REASONS = {
+    "ENOSPC": "the disk is full",
+    "EDQUOT": "your disk quota is used up",
+    "EACCES": "you may not write there",
+    "EPERM": "you may not write there",
+    "EROFS": "the disk is read-only",
+    "ENAMETOOLONG": "the name is too long",
+    "ENOTDIR": "part of the path is a file",
+    "EISDIR": "it is a folder",
+}
+
+
+class AlreadyExists(BasslineError):
+    """A file of that name is there and nobody said to replace it. ``path`` is the file."""
+
+    def __init__(self, path: Path):
+        super().__init__(f"{path} exists already; choose another name, or say that it may be replaced.")
+        self.path = path
+
+
+class CannotSave(BasslineError):
+    """The system refused; whatever was there before is untouched."""
+
+
+def suggested_name(run: Run, number: int) -> str:
+    """A file name for one candidate; the ending follows the language of its code block, ``.txt`` if unknown."""
+    return f"candidate-{number}{_extension(run, number)}"
+
+
+def save(path: Path, text: str, overwrite: bool = False) -> Path:
+    """Write ``text`` as UTF-8, byte for byte, and return the path.
+
+    The file appears whole or not at all. Raises AlreadyExists, and CannotSave with the system's reason.
+    """
+    path = path.resolve() if path.is_symlink() else path.absolute()
+    with _sentences(path):
+        if not overwrite and path.exists():
+            raise AlreadyExists(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        beside = path.parent / f".{path.name[:100]}.{secrets.token_hex(4)}.tmp"
+        try:
+            with open(beside, "xb") as file:
+                file.write(text.encode("utf-8", "surrogatepass"))
+                file.flush()
+                os.fsync(file.fileno())
+            _put_in_place(beside, path, overwrite)
+        finally:
+            beside.unlink(missing_ok=True)
+    return path
+
+
+def check_folder(folder: Path) -> None:
+    """Raise what ``export_run`` without ``overwrite`` would raise, before a long run rather than after it."""
+    if folder.exists() and not folder.is_dir():
+        raise AlreadyExists(folder)
+    with _sentences(folder):
+        there = sorted(folder.iterdir()) if folder.exists() else []
+    for path in there:
+        if path.name in (RESULT, TESTS) or _OURS.fullmatch(path.name):
+            raise AlreadyExists(path)
+
+
+def export_run(
+    run: Run,
+    folder: Path,
+    choice: ModelChoice | None = None,
+    ready: Ready | None = None,
+    overwrite: bool = False,
+) -> list[Path]:
+    """Save a whole run and return the files written.
+
+    One file per candidate that wrote something, the tests, ``result.json`` with settings, seeds, answers, reports
+    and versions, and ``best`` with the code of the candidate to take: the best one, unless tests ran and none
+    passed. With ``overwrite`` an earlier run's files are replaced and its surplus ones removed; other files in the
+    folder are never touched. Raises AlreadyExists and CannotSave.
+    """
+    if not overwrite:
+        check_folder(folder)
+    files = {suggested_name(run, n): c.code for n, c in sorted(run.candidates.items()) if c.code.strip()}
+    pick = chosen(run)
+    if pick is not None:
+        files[f"best{_extension(run, pick)}"] = run.candidates[pick].code
+    if run.tests:
+        files[TESTS] = run.tests
+    files[RESULT] = json.dumps(_record(run, choice, ready, list(files)), ensure_ascii=False, indent=2) + "\n"
+    written = [save(folder / name, text, overwrite) for name, text in files.items()]
+    with _sentences(folder):
+        for path in folder.iterdir():
+            if path.name not in files and (_OURS.fullmatch(path.name) or path.name == TESTS):
+                path.unlink()
+    return written
+
+
+def chosen(run: Run) -> int | None:
+    """The candidate to take without asking: the best; with tests, the best that passes them."""
+    best = run.best()
+    if best is None or (run.tests.strip() and not run.candidates[best].passed):
+        return None
+    return best
+
+
+def _record(run: Run, choice: ModelChoice | None, ready: Ready | None, files: list[str]) -> dict[str, Any]:
+    reports = {str(n): c.report.to_dict() for n, c in sorted(run.candidates.items()) if c.report}
+    return {
+        "format": 1,
+        "saved_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "outcome": run.outcome or run.state,
+        "reason": run.reason,
+        "best": chosen(run),
+        "files": files,
+        "request": asdict(run.request),
+        "models": asdict(choice) if choice else None,
+        "loaded": asdict(ready) if ready else None,
+        "reports": reports,
+        "versions": {"python": platform.python_version()} | dict(_versions()),
+        **run.result(),
+    }
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    for package in _PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            yield package, version(package)
+
+
+def _extension(run: Run, number: int) -> str:
+    return _EXTENSIONS.get(run.candidates[number].block.language, ".txt")
+
+
+def _put_in_place(beside: Path, path: Path, overwrite: bool) -> None:
+    if overwrite:
+        with contextlib.suppress(FileNotFoundError):
+            shutil.copymode(path, beside)
+        os.replace(beside, path)
+        return
+    try:
+        os.link(beside, path)  # unlike a rename it fails when somebody made the file meanwhile
+    except FileExistsError:
+        raise AlreadyExists(path) from None
+    except OSError:  # a file system without hard links
+        if path.exists():
+            raise AlreadyExists(path) from None
+        os.replace(beside, path)
+
+
+@contextlib.contextmanager
+def _sentences(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = _REASONS.get(errno.errorcode.get(error.errno or 0, ""), error.strerror or str(error))
+        raise CannotSave(f"{path} could not be saved: {reason}; choose another place.") from error
