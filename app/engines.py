@@ -1,0 +1,26 @@
+"""The engine that a model's name asks for."""
+
+from pathlib import Path
+
+from engine.contract import Engine
+from engine.scripted import ScriptedEngine, from_texts
+
+SCRIPTED = "scripted"
+_RECORDED = Path(__file__).resolve().parent.parent / "resources" / "recorded"
+
+
+def open_engine(model: str) -> Engine:
+    """The engine for ``model``; nothing is loaded yet.
+
+    ``scripted`` plays recorded answers to one prompt (a Roman numeral to an integer), right and wrong ones, whatever
+    it is asked: a way to try everything without a model. Every other name is for the sampler.
+    """
+    if model == SCRIPTED:
+        return ScriptedEngine(from_texts(recorded_answers(), chunk=6, model=SCRIPTED))
+    from engine.sampler.engine import SamplerEngine  # brings torch, so not before it is needed
+
+    return SamplerEngine()
+
+
+def recorded_answers() -> list[str]:
+    return [path.read_text(encoding="utf-8") for path in sorted(_RECORDED.glob("*.md"))]
