@@ -73,6 +73,7 @@ _REASONS = {
     "EPERM": "you may not write there",
     "EROFS": "the disk is read-only",
     "ENAMETOOLONG": "the name is too long",
+    "EEXIST": "part of the path is a file",
     "ENOTDIR": "part of the path is a file",
     "EISDIR": "it is a folder",
 }

@@ -254,6 +254,9 @@ class Run:
         """Mark as handed over; the name to give the test, which ``number_of`` reads."""
         for candidate in self._sharing(number):
             candidate.test_state, candidate.report, candidate.tests_done = "queued", None, 0
+        return self.test_name(number)
+
+    def test_name(self, number: int) -> str:
         return f"{self.name}/{self._tests_edition}/{number}"
 
     def number_of(self, test: str) -> int | None:
