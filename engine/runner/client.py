@@ -1,0 +1,165 @@
+"""The application's end of the runner service: starts it when it is first needed, and again if it died."""
+
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+
+from engine.contract.errors import BasslineError
+from engine.runner.layers import ROOT
+from engine.runner.protocol import (
+    Answer,
+    CancelTest,
+    ConsentNeeded,
+    Lamps,
+    Probe,
+    Request,
+    Shutdown,
+    Test,
+    TestFinished,
+    answer_from_line,
+    to_line,
+)
+from engine.runner.report import Report
+from engine.runner.trial import MODE
+
+_CLOSE_S = 3.0
+
+
+class RunnerUnavailable(BasslineError):
+    """Tests cannot be run on this computer."""
+
+
+class RunnerClient:
+    """``on_message`` hears every answer on a reader thread and must return at once. Methods never wait for answers."""
+
+    def __init__(self, on_message: Callable[[Answer], None]):
+        self._on_message = on_message
+        self._lock = threading.Lock()
+        self._service: subprocess.Popen[bytes] | None = None
+        self._reader: threading.Thread | None = None
+        self._open: dict[str, subprocess.Popen[bytes]] = {}  # test id -> the service that has it
+        self._closed = False
+
+    def test(self, test: Test) -> None:
+        """Answered as ``Test`` says. Raises ValueError for an id that is open, RunnerUnavailable where it cannot be."""
+        self._send(test)
+
+    def cancel(self, id: str) -> None:
+        with self._lock:
+            known = id in self._open
+        if known:
+            self._send(CancelTest(id))
+
+    def probe(self) -> None:
+        """Answered by Lamps, unless the service dies over it."""
+        self._send(Probe())
+
+    def close(self) -> None:
+        """Ends the service with everything it runs; open tests are answered as *infra*. A few seconds at most."""
+        with self._lock:
+            self._closed = True
+            service, reader = self._service, self._reader
+        if service is None or reader is None:
+            return
+        self._write(service, Shutdown())
+        try:
+            service.wait(_CLOSE_S)
+        except subprocess.TimeoutExpired:
+            service.kill()
+        if reader is not threading.current_thread():
+            reader.join(_CLOSE_S)
+
+    def _send(self, request: Request) -> None:
+        with self._lock:
+            if self._closed:
+                raise RunnerUnavailable("The test runner has been closed; start Bassline again to run tests.")
+            if isinstance(request, Test) and request.id in self._open:
+                raise ValueError(f"a test run named {request.id!r} is open")
+            service = self._running()
+            if isinstance(request, Test):
+                self._open[request.id] = service
+        self._write(service, request)
+
+    @staticmethod
+    def _write(service: subprocess.Popen[bytes], request: Request) -> None:
+        assert service.stdin is not None
+        try:
+            service.stdin.write(to_line(request))
+            service.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            pass  # it has died; the reader thread answers for it
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        """The service, started in this interpreter if there is none. The lock is held."""
+        if self._service is not None and self._service.poll() is None:
+            return self._service
+        if not sys.platform.startswith("linux"):
+            raise RunnerUnavailable("Tests run on Linux only so far; on Windows, start Bassline inside WSL2.")
+        self._service = subprocess.Popen(
+            [sys.executable, "-m", "engine.runner.service"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            start_new_session=True,  # Ctrl-C in a terminal is for the program, which then ends the service in order
+        )
+        self._reader = threading.Thread(target=self._read, args=(self._service,), name="runner", daemon=True)
+        self._reader.start()
+        return self._service
+
+    def _read(self, service: subprocess.Popen[bytes]) -> None:
+        assert service.stdout is not None
+        assert service.stdin is not None
+        for line in service.stdout:
+            answer = answer_from_line(line)
+            if isinstance(answer, TestFinished | ConsentNeeded):
+                with self._lock:
+                    self._open.pop(answer.id, None)
+            self._on_message(answer)
+        code = service.wait()
+        service.stdout.close()
+        try:
+            service.stdin.close()
+        except BrokenPipeError:
+            pass
+        with self._lock:
+            left = [id for id, owner in self._open.items() if owner is service]
+            for id in left:
+                del self._open[id]
+            why = (
+                "The test runner was closed."
+                if self._closed
+                else f"The test runner stopped (exit status {code}); run the tests again."
+            )
+        for id in left:
+            self._on_message(TestFinished(id, Report("infra", MODE, why)))
+
+
+def run_one(solution: str, tests: str, *, consent: bool = False) -> Report:
+    """Runs ``tests`` on one candidate and waits. Where consent is needed and missing: *infra*, with the sentence."""
+    answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    client = RunnerClient(answers.put)
+    try:
+        client.test(Test("only", solution, tests, consent))
+        while True:
+            answer = answers.get()
+            if isinstance(answer, TestFinished):
+                return answer.report
+            if isinstance(answer, ConsentNeeded):
+                return Report("infra", MODE, answer.sentence)
+    finally:
+        client.close()
+
+
+def lamps() -> Lamps:
+    """What holds on this machine; waits for the probe."""
+    answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    client = RunnerClient(answers.put)
+    try:
+        client.probe()
+        while not isinstance(answer := answers.get(), Lamps):
+            pass
+        return answer
+    finally:
+        client.close()

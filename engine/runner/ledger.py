@@ -1,0 +1,119 @@
+"""What the records of one box prove. They come through a process that a candidate shares, so they prove little alone.
+
+A test has passed when it has one start and one end with outcome *passed*; the box counts as *complete* when, after
+all tests, both canaries were seen to fail and *done* came last. Anything that does not fit ends it as *tampered*.
+"""
+
+import json
+import re
+import secrets
+import unicodedata
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.runner.report import OUTCOMES, TestResult
+
+_ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-_])")
+
+
+def plain(text: str) -> str:
+    """``text`` without escape sequences, control characters and those that turn the direction of writing."""
+    text = _ANSI.sub("", text).replace("\r\n", "\n")
+    return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
+
+
+class Tampered(Exception):
+    """A record that an honest box cannot send."""
+
+
+@dataclass
+class Ledger:
+    """Takes the records of one box.
+
+    ``every``: all ids of the file, empty while they are being listed; ``chosen``: those to run here, in order.
+    """
+
+    every: tuple[str, ...]
+    chosen: tuple[str, ...]
+    canaries: tuple[str, ...]
+    key: str = field(default_factory=lambda: secrets.token_hex(16))
+    results: dict[str, TestResult] = field(default_factory=dict)
+    running: str = ""  # the test between its start and its end
+    stage: str = "waiting"  # the last record that was not about one test
+    collected: tuple[str, ...] = ()
+    problem: str = ""  # why the candidate or the tests could not be loaded
+    _count: int = 0
+    _started_s: float = 0.0
+    _ended: int = 0
+
+    @property
+    def complete(self) -> bool:
+        return self.stage == "done" and self._ended == len(self.chosen) + len(self.canaries)
+
+    def take(self, line: bytes, now_s: float) -> TestResult | None:
+        """Enters a record that came at ``now_s``. The result of a test if it ended one. Raises Tampered."""
+        record = self._checked(line)
+        kind = record["kind"]
+        if kind == "start":
+            self._start(record, now_s)
+        elif kind == "end":
+            return self._end(record, now_s)
+        else:
+            self._advance(kind, record)
+        return None
+
+    def _checked(self, line: bytes) -> dict[str, Any]:
+        """A record must be whole, next in number, and signed; the hello comes before the key is known inside."""
+        try:
+            record = json.loads(line)
+            n, key, kind = record["n"], record["key"], record["kind"]
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise Tampered("something other than a record was written to the private channel") from None
+        if n != self._count or key != (self.key if n else "") or not isinstance(kind, str):
+            raise Tampered("a record was forged")
+        self._count += 1
+        return record
+
+    def _advance(self, kind: str, record: dict[str, Any]) -> None:
+        follows = {
+            "hello": ("waiting",),
+            "importing": ("hello",),
+            "imported": ("importing",),
+            "unimportable": ("importing",),
+            "collected": ("imported",),
+            "broken": ("imported",),
+            "done": ("collected", "broken"),
+        }
+        if self.running or self.stage not in follows.get(kind, ()):
+            raise Tampered("records came in an order that cannot be")
+        if kind == "collected":
+            self.collected = tuple(map(str, record.get("ids", ())))
+            if self.every and self.collected != self.every:
+                raise Tampered("the tests that ran are not the tests of the file")
+        if kind in ("unimportable", "broken"):
+            self.problem = plain(str(record.get("why", "")))
+        self.stage = kind
+
+    def _start(self, record: dict[str, Any], now_s: float) -> None:
+        order = self.chosen + self.canaries
+        ended = self._ended
+        if self.stage != "collected" or self.running or ended >= len(order) or record.get("id") != order[ended]:
+            raise Tampered("tests were started in an order that cannot be")
+        self.running, self._started_s = order[ended], now_s
+
+    def _end(self, record: dict[str, Any], now_s: float) -> TestResult | None:
+        name, outcome = self.running, record.get("outcome")
+        if not name or record.get("id") != name or outcome not in OUTCOMES:
+            raise Tampered("a test ended that had not started")
+        self.running, self._ended = "", self._ended + 1
+        if name in self.canaries:
+            if outcome not in ("failed", "error"):
+                raise Tampered("a test that must fail did not: the candidate has changed how tests are run")
+            return None
+        return self.settle(name, outcome, str(record.get("why", "")), now_s - self._started_s)
+
+    def settle(self, name: str, outcome: str, why: str, seconds: float = 0.0) -> TestResult:
+        """Enters the result of one test, also of one that could not speak for itself."""
+        result = TestResult(name, outcome, plain(why), round(max(seconds, 0.0), 3))
+        self.results[name] = result
+        return result

@@ -1,0 +1,245 @@
+"""Inside the box: runs the user's tests on a candidate under pytest and tells what happened, event by event.
+
+Records, in order: importing, imported (or unimportable), collected (or broken), then start and end for each test
+and for the canaries, done. A canary is a test that must fail; where one does not, the candidate has changed pytest.
+"""
+
+import ast
+import importlib.util
+import linecache
+import sys
+import types
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.assertion.rewrite import rewrite_asserts
+
+from engine.runner import forms
+
+Put = Callable[..., None]
+
+WHY_LENGTH = 2000  # characters of an explanation that travel
+SEVERITY = ("passed", "skipped", "failed", "error")
+OPTIONS = "-s --noconftest --import-mode=importlib -c pytest.ini --rootdir . --confcutdir ."
+WITHOUT = ("cacheprovider", "terminal", "faulthandler", "junitxml", "pastebin", "setuponly", "setupplan", "stepwise")
+
+
+def perform(task: dict[str, Any], put: Put) -> None:
+    """Runs ``task``: its ``tests`` on its ``solution`` (None: only list them), as chosen by ``ids`` (None: all)."""
+    here = Path.cwd()
+    (here / "pytest.ini").write_text("[pytest]\n")
+    (here / forms.FILE).touch()  # pytest wants a file; the text itself is nowhere on the disk of the box
+    sys.path.insert(0, str(here))
+    source = forms.parse(task["tests"])
+    put("importing")
+    solution = import_solution(here / f"{forms.SOLUTION}.py", task["solution"], put)
+    if solution is not None:
+        put("imported")
+        arguments = [*OPTIONS.split(), *(word for name in WITHOUT for word in ("-p", f"no:{name}")), forms.FILE]
+        pytest.main(arguments, plugins=[Run(task, source, solution, put)])
+        sys.stdout.flush()
+        put("done")
+
+
+def import_solution(path: Path, text: str | None, put: Put) -> types.ModuleType | None:
+    """The candidate as a module, its text written byte for byte; None after a record that says why not."""
+    if text is None:
+        return stand_in_module()
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    try:
+        spec = importlib.util.spec_from_file_location(forms.SOLUTION, path)
+        module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+        sys.modules[forms.SOLUTION] = module
+        spec.loader.exec_module(module)  # type: ignore[union-attr]
+    except BaseException as error:
+        put("unimportable", why=explain(error, str(path))[1])
+        return None
+    return module
+
+
+class StandIn:
+    """What a name of the candidate is while the tests are listed without one: it may be called, not looked into."""
+
+    def __call__(self, *args: object, **kwargs: object) -> "StandIn":
+        return StandIn()
+
+    def __getattr__(self, name: str) -> "StandIn":
+        if name.startswith("__"):
+            raise AttributeError(f"a candidate's {name} is not known while the tests are being listed")
+        return StandIn()
+
+    def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
+        return ()
+
+
+def stand_in_module() -> types.ModuleType:
+    module = types.ModuleType(forms.SOLUTION)
+    module.__getattr__ = StandIn().__getattr__  # type: ignore[method-assign]
+    sys.modules[forms.SOLUTION] = module
+    return module
+
+
+def explain(error: BaseException, solution: str) -> tuple[str, str]:
+    """Outcome and explanation: *failed* for an assertion of the tests, *error* for anything else that was raised."""
+    lines: dict[str, int] = {}  # file -> the innermost line of it
+    trace = error.__traceback__
+    while trace is not None:
+        lines[trace.tb_frame.f_code.co_filename] = trace.tb_lineno
+        trace = trace.tb_next
+    try:
+        text = str(error)
+    except BaseException:
+        text = "(its message cannot be shown)"
+    if isinstance(error, AssertionError | pytest.fail.Exception) and solution not in lines:
+        text = "\n".join(line for line in text.splitlines() if "Use -v to get more diff" not in line).strip()
+        return "failed", (f"line {lines[forms.FILE]}: {text}" if forms.FILE in lines else text)[:WHY_LENGTH]
+    where = ""
+    if solution in lines:
+        where = f" (line {lines[solution]} of the candidate)"
+    elif forms.FILE in lines:
+        where = f" (line {lines[forms.FILE]} of the tests)"
+    if isinstance(error, SyntaxError) and error.filename == solution:
+        text, where = str(error.msg), f" (line {error.lineno} of the candidate)"
+    elif isinstance(error, ImportError) and error.name == forms.SOLUTION:
+        text = text.replace(" from 'solution'", "").split(" (")[0] + ": the candidate does not define it"
+    return "error", f"{type(error).__name__}: {text[:WHY_LENGTH]}".rstrip(": ") + where
+
+
+class TestFile(pytest.Module):
+    """The user's tests, loaded from memory with asserts that show their values."""
+
+    __test__ = False
+    source: forms.TestSource
+    solution: types.ModuleType
+    listing: bool
+
+    @classmethod
+    def of(cls, parent: Any, source: forms.TestSource, solution: types.ModuleType, listing: bool) -> "TestFile":
+        file: TestFile = cls.from_parent(parent, path=Path.cwd() / forms.FILE)
+        file.source, file.solution, file.listing = source, solution, listing
+        return file
+
+    def _getobj(self) -> types.ModuleType:
+        module = types.ModuleType("__main__" if self.source.checks else "tests")
+        module.__file__ = str(self.path)
+        for name in self.source.borrowed:
+            value = getattr(self.solution, name, self)
+            if value is not self:
+                setattr(module, name, value)
+        linecache.cache[forms.FILE] = (0, None, self.source.text.splitlines(keepends=True), forms.FILE)
+        if not self.source.checks:
+            body = self.source.tree.body
+            # A top-level assert beside test functions needs the real candidate.
+            self.execute([s for s in body if not (self.listing and forms.is_check(s, set()))], module)
+        return module
+
+    def execute(self, statements: list[ast.stmt], module: types.ModuleType) -> None:
+        tree = ast.Module(statements, [])
+        rewrite_asserts(tree, self.source.text.encode("utf-8", "replace"), forms.FILE, self.config)
+        exec(compile(tree, forms.FILE, "exec", dont_inherit=True), module.__dict__)
+
+    def collect(self) -> Iterator[Any]:
+        if not self.source.checks:
+            yield from super().collect()
+        script = Script(self, self.obj)
+        for check in self.source.checks:
+            item: CheckItem = CheckItem.from_parent(self, name=check.id)
+            item.check, item.script = check, script
+            yield item
+
+
+class Script:
+    """Bare asserts in order. Statements between checks run once, before the next check that runs."""
+
+    def __init__(self, file: TestFile, module: types.ModuleType):
+        self.file, self.module, self.position = file, module, 0
+        self.checks = {check.index for check in file.source.checks}
+
+    def run(self, check: forms.Check) -> None:
+        body = self.file.source.tree.body
+        while self.position <= check.index:
+            index, self.position = self.position, self.position + 1
+            if index == check.index or index not in self.checks:
+                self.file.execute([body[index]], self.module)
+
+
+class CheckItem(pytest.Item):
+    check: forms.Check
+    script: Script
+
+    def runtest(self) -> None:
+        self.script.run(self.check)
+
+
+class Run:
+    """The pytest plugin of one task."""
+
+    def __init__(self, task: dict[str, Any], source: forms.TestSource, solution: types.ModuleType, put: Put):
+        self.task, self.source, self.solution, self.put = task, source, solution, put
+        self.path = str(Path.cwd() / f"{forms.SOLUTION}.py")
+        self.outcome, self.why = "passed", ""
+
+    def pytest_pycollect_makemodule(self, module_path: Path, parent: Any) -> TestFile:
+        return TestFile.of(parent, self.source, self.solution, self.task["solution"] is None)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            call = getattr(report, "call", None)
+            error = call.excinfo.value if call is not None and call.excinfo is not None else None
+            self.put("broken", why=explain(error, self.path)[1] if error else report.longreprtext[-WHY_LENGTH:])
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        items = {_short(item.nodeid): item for item in session.items}
+        self.put("collected", ids=list(items))
+        if self.task["solution"] is None:
+            session.items = []
+        elif items:
+            session.items = [items[i] for i in self.task["ids"] if i in items] + self._canaries(session)
+
+    def _canaries(self, session: pytest.Session) -> list[pytest.Item]:
+        """Two tests that must fail, in the form of the file, under names that no candidate can know before."""
+        bodies = ("assert [] == [0]", "assert {}[0]")
+        names = self.task["canaries"]
+        if self.source.checks:
+            source = forms.parse("\n".join(bodies))
+            checks = (replace(c, id=name) for c, name in zip(source.checks, names, strict=True))
+            source = replace(source, checks=tuple(checks))
+        else:
+            functions = (f"def {name}():\n    {body}\n" for name, body in zip(names, bodies, strict=True))
+            source = forms.parse("".join(functions))
+        parent = next(iter(session.items)).getparent(TestFile)
+        assert parent is not None
+        return list(TestFile.of(parent.parent, source, self.solution, False).collect())
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.outcome, self.why = "passed", ""
+        self.put("start", id=_short(nodeid))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if report.passed:
+            return report
+        outcome, why = "skipped", str(call.excinfo.value) if call.excinfo is not None else ""
+        if report.failed:
+            outcome, why = explain(call.excinfo.value, self.path) if call.excinfo else ("failed", report.longreprtext)
+        if SEVERITY.index(outcome) > SEVERITY.index(self.outcome):
+            self.outcome, self.why = outcome, why
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if not report.passed and self.outcome == "passed":
+            self.outcome = report.outcome  # a plugin's own report, such as a subtest's
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        sys.stdout.flush()
+        self.put("end", id=_short(nodeid), outcome=self.outcome, why=self.why)
+
+
+def _short(nodeid: str) -> str:
+    return nodeid.removeprefix(f"{forms.FILE}::")

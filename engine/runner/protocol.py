@@ -1,0 +1,120 @@
+"""What the application and the runner service say to each other: one JSON object a line.
+
+``id`` is the caller's own name for a test run; it must be unique among those that are open.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from cattrs.preconf.json import make_converter
+from cattrs.strategies import configure_tagged_union
+
+from engine.runner.report import Report, TestResult
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Ask what holds on this machine; answered by Lamps."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """Run a user's ``tests`` on one candidate. Answered by TestStarted, TestProgress ..., and one TestFinished.
+
+    ``consent``: the person has agreed to run without a sandbox, should there be none. Times are seconds of
+    wall clock; importing the candidate may take five times ``test_timeout_s``.
+    """
+
+    __test__ = False
+
+    id: str
+    solution: str
+    tests: str
+    consent: bool = False
+    test_timeout_s: float = 2.0
+    total_timeout_s: float = 30.0
+
+
+@dataclass(frozen=True)
+class CancelTest:
+    """End a test run at once; it is answered by its TestFinished (verdict *infra*)."""
+
+    id: str
+
+
+@dataclass(frozen=True)
+class Shutdown:
+    """End every box, then the service. Closing its standard input does the same."""
+
+
+@dataclass(frozen=True)
+class Lamps:
+    """What holds. ``lamps``: files, network, memory, processes, verdict -> a sentence each.
+
+    ``sealed``: a box was run and kept what it must. ``note``: why not, or empty.
+    """
+
+    sealed: bool
+    lamps: dict[str, str] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class TestStarted:
+    """The tests were read: there are ``total`` of them."""
+
+    __test__ = False
+
+    id: str
+    total: int
+
+
+@dataclass(frozen=True)
+class TestProgress:
+    """One test of the run is over."""
+
+    __test__ = False
+
+    id: str
+    result: TestResult
+
+
+@dataclass(frozen=True)
+class ConsentNeeded:
+    """Nothing was run: there is no sandbox here. Show ``sentence``; send the Test again with consent."""
+
+    id: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class TestFinished:
+    """The one last message of every run, except of one that was answered by ConsentNeeded."""
+
+    __test__ = False
+
+    id: str
+    report: Report
+
+
+Request = Probe | Test | CancelTest | Shutdown
+Answer = Lamps | TestStarted | TestProgress | ConsentNeeded | TestFinished
+
+_converter = make_converter()
+configure_tagged_union(Request, _converter, tag_name="request")
+configure_tagged_union(Answer, _converter, tag_name="answer")
+
+
+def to_line(message: Request | Answer) -> bytes:
+    """One line of ASCII, so that lone surrogates in a model's text survive the trip."""
+    union: Any = Request if isinstance(message, Request) else Answer
+    return json.dumps(_converter.unstructure(message, unstructure_as=union)).encode() + b"\n"
+
+
+def request_from_line(line: bytes) -> Request:
+    return _converter.structure(json.loads(line), Request)  # type: ignore[arg-type]
+
+
+def answer_from_line(line: bytes) -> Answer:
+    return _converter.structure(json.loads(line), Answer)  # type: ignore[arg-type]
