@@ -1,5 +1,111 @@
-"""From a model's name to a model that is ready: find, fetch, convert, load."""
+"""From a model's name to a model that is ready."""
 
+import shutil
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from transformers import AutoTokenizer, GenerationConfig, PretrainedConfig, PreTrainedTokenizerFast
+
+from engine.contract import LoadCancelled, Loading
+from engine.models.chat import PromptEncoder
+from engine.models.child import Cancelled, Progress
+from engine.models.conversion import WEIGHTS, Manifest, read_manifest
+from engine.models.errors import PrecisionNotAvailable, UnsupportedModel, WrongFile
 from engine.models.loaded import LoadedModel
+from engine.models.preparation import Prepared, prepare
+from engine.models.weights import from_folder_errors, load_float, load_int8
 
-__all__ = ["LoadedModel"]
+__all__ = ["LoadedModel", "load", "load_prepared"]
+
+
+def load(
+    name: str,
+    *,
+    precision: str = "auto",
+    device: str = "auto",
+    offline: bool = False,
+    progress: Progress,
+    cancelled: Cancelled,
+) -> LoadedModel:
+    """Fetch and convert what is missing, then load. See ``preparation.prepare`` for names and errors."""
+    prepared = prepare(
+        name, precision=precision, device=device, offline=offline, progress=progress, cancelled=cancelled
+    )
+    return load_prepared(prepared, progress=progress, cancelled=cancelled)
+
+
+def load_prepared(prepared: Prepared, *, progress: Progress, cancelled: Cancelled) -> LoadedModel:
+    """Load a folder that is ready.
+
+    Raises PrecisionNotAvailable when the GPU asked for is not there, WrongFile for damaged weights, UnsupportedModel,
+    LoadCancelled.
+    """
+
+    def stage(done: int) -> None:
+        if cancelled():
+            raise LoadCancelled("Loading was stopped.")
+        progress(Loading("weights", done, 2, "steps"))
+
+    device = _device(prepared.device)
+    manifest = read_manifest(prepared.folder)
+    stage(0)
+    tokenizer = _tokenizer(prepared.folder)
+    stage(1)
+    module = _module(prepared, manifest, device)
+    stage(2)
+    return LoadedModel(
+        name=prepared.name,
+        module=module.requires_grad_(False).eval(),
+        tokenizer=tokenizer,
+        device=device,
+        precision=prepared.precision,
+        context=_context(module.config, prepared),
+        vocabulary=manifest.vocabulary if manifest else len(tokenizer),
+        eos_ids=PromptEncoder(tokenizer).end_ids() | _generation_ends(prepared.folder),
+    )
+
+
+def _device(name: str) -> torch.device:
+    device = torch.device(name)
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise PrecisionNotAvailable(f"This torch finds no {name} device; choose --device cpu or install a CUDA build.")
+    return device
+
+
+def _tokenizer(folder: Path) -> PreTrainedTokenizerFast:
+    with from_folder_errors(folder):
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        raise UnsupportedModel(f"The model in {folder} has no tokenizer.json, which Bassline needs.")
+    return tokenizer
+
+
+def _module(prepared: Prepared, manifest: Manifest | None, device: torch.device) -> torch.nn.Module:
+    if prepared.precision != "int8":
+        return load_float(prepared.folder, prepared.precision, device)
+    if manifest is None or manifest.precision != "int8":
+        raise WrongFile(f"{prepared.folder} was converted to another precision than int8; give the original model.")
+    try:
+        return load_int8(prepared.folder, prepared.folder / WEIGHTS)
+    except (SafetensorError, KeyError, RuntimeError, OSError) as error:
+        shutil.rmtree(prepared.folder, ignore_errors=True)  # ours, and made again from the file it came from
+        raise WrongFile(f"The converted copy of {prepared.name} was damaged and is removed; start again.") from error
+
+
+def _context(config: PretrainedConfig, prepared: Prepared) -> int:
+    """Tokens the model was trained to see; positions beyond make no sense to it."""
+    config = config.get_text_config()
+    context = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
+    if context is None:
+        if prepared.entry is None:
+            raise UnsupportedModel(f"The config of {prepared.name} does not say how long its context is.")
+        context = prepared.entry.context
+    return int(context)
+
+
+def _generation_ends(folder: Path) -> frozenset[int]:
+    if not (folder / "generation_config.json").is_file():
+        return frozenset()
+    ends = GenerationConfig.from_pretrained(folder).eos_token_id
+    return frozenset([ends] if isinstance(ends, int) else ends or [])

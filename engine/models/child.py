@@ -1,0 +1,137 @@
+"""Long blocking work in a process of its own, so that it can be watched, and stopped at once.
+
+The child speaks JSON lines on stdout: ``{"stage", "done", "total", "unit"}`` while it works, ``{"result": ...}`` at the
+end, or ``{"error": kind, "text": sentence}``. A killed parent closes the pipe, and the child ends at its next line.
+"""
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from engine.contract import BasslineError, LoadCancelled, Loading
+from engine.models import errors
+
+Progress = Callable[[Loading], None]
+Cancelled = Callable[[], bool]
+
+_CHECKOUT = Path(__file__).parents[2]
+_POLL_S = 0.1
+
+
+def run_module(
+    module: str,
+    arguments: Sequence[str],
+    *,
+    failure: type[BasslineError],
+    progress: Progress,
+    cancelled: Cancelled,
+    environment: dict[str, str] | None = None,
+) -> Any:
+    """Run ``python -m module`` to its end and give what it reported as its result.
+
+    Raises the error the child named, ``failure`` when it ended without a word, LoadCancelled when ``cancelled()``.
+    """
+    command = [sys.executable, "-m", module, *arguments]
+    with tempfile.TemporaryFile() as stderr:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            cwd=_CHECKOUT,
+            env=os.environ | (environment or {}) | {"PYTHONUTF8": "1"},
+        )
+        try:
+            for message in _messages(process, cancelled):
+                if "result" in message:
+                    return message["result"]
+                if "error" in message:
+                    raise _error(message, failure)
+                progress(Loading(**message))
+            process.wait()
+            stderr.seek(0)
+            raise failure(_last_words(module, process.returncode, stderr.read()))
+        finally:
+            stop(process)
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process if it still runs, and take it off the system's table."""
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _messages(process: subprocess.Popen[bytes], cancelled: Cancelled) -> Any:
+    """Messages as they come, until the child closes its stdout. Looks at ``cancelled`` ten times a second."""
+    assert process.stdout is not None
+    lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+    reader = threading.Thread(target=_read_lines, args=(process.stdout, lines), name="child-output", daemon=True)
+    reader.start()
+    try:
+        while True:
+            if cancelled():
+                raise LoadCancelled("Loading was stopped.")
+            try:
+                line = lines.get(timeout=_POLL_S)
+            except queue.Empty:
+                continue
+            if line is None:
+                return
+            yield json.loads(line)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        reader.join()
+
+
+def _read_lines(stream: Any, lines: "queue.SimpleQueue[bytes | None]") -> None:
+    for line in stream:
+        lines.put(line)
+    lines.put(None)
+
+
+def _error(message: dict[str, str], failure: type[BasslineError]) -> BasslineError:
+    kind = getattr(errors, message["error"], failure)
+    error: BasslineError = kind(message["text"])
+    return error
+
+
+def _last_words(module: str, code: int, stderr: bytes) -> str:
+    work = module.rpartition(".")[2]
+    if code == -9:
+        return (
+            f"The {work} was ended by the system, most likely for lack of memory; close other programs and try again."
+        )
+    lines = [line for line in stderr.decode(errors="replace").splitlines() if line.strip()]
+    return f"The {work} ended unexpectedly: {lines[-1].strip() if lines else f'exit code {code}'}."
+
+
+class Reporter:
+    """The child's side: its stdout belongs to the messages, so whatever else prints goes to stderr."""
+
+    def __init__(self) -> None:
+        self._out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+        os.dup2(2, 1)
+
+    def progress(self, stage: str, done: int, total: int, unit: str = "bytes") -> None:
+        self._say({"stage": stage, "done": done, "total": total, "unit": unit})
+
+    def result(self, value: Any) -> None:
+        self._say({"result": value})
+
+    def failed(self, error: BasslineError) -> NoReturn:
+        self._say({"error": type(error).__name__, "text": str(error)})
+        sys.exit(1)
+
+    def _say(self, message: dict[str, Any]) -> None:
+        print(json.dumps(message), file=self._out, flush=True)
