@@ -104,43 +104,25 @@ class ScriptedEngine:
     def __init__(self, script: Script, clock: Clock | None = None):
         self.script = script
         self.clock = clock or WallClock()
-        self._mailbox = Mailbox()
-        self._closing = False
-        self._waiting: list[Message] = []
+        self.mailbox = Mailbox()
 
     def submit(self, message: Message) -> None:
-        self._mailbox.put(message)
+        self.mailbox.put(message)
 
     def run(self, emit: Emit) -> None:
-        while not self._closing:
-            message = self._waiting.pop(0) if self._waiting else self._mailbox.wait()
+        while not isinstance(message := self.mailbox.next(), Close):
             if isinstance(message, Load):
                 self._load(emit)
-            elif isinstance(message, Generate):
+            else:
                 _Performance(self, message, emit).play()
-            elif isinstance(message, Close):
-                self._closing = True
         emit(Closed())
-
-    def heard(self, run: str) -> list[Message]:
-        """Messages for the work in progress; others wait their turn, Close ends everything."""
-        relevant: list[Message] = []
-        for message in self._mailbox.drain():
-            if isinstance(message, Close):
-                self._closing = True
-                relevant.append(Cancel(run))
-            elif isinstance(message, Cancel | Add) and message.run == run:
-                relevant.append(message)
-            elif isinstance(message, Load | Generate):
-                self._waiting.append(message)
-        return relevant
 
     def _load(self, emit: Emit) -> None:
         for stage, count in self.script.load_stages:
             for done in range(count + 1):
                 emit(Loading(stage, done, count, "steps"))
                 self.clock.sleep(self.script.step_s)
-                if self.heard(""):
+                if self.mailbox.during(""):
                     emit(LoadFailed("Loading was stopped.", cancelled=True))
                     return
         if self.script.load_failure:
@@ -213,7 +195,7 @@ class _Performance:
         return "finished"
 
     def _stopped(self) -> bool:
-        for message in self.engine.heard(self.run):
+        for message in self.engine.mailbox.during(self.run):
             if isinstance(message, Add):
                 first = len(self.played) + 1
                 self.played |= dict.fromkeys(range(first, first + message.count), 0)

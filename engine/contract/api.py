@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from engine.contract.events import Event
-from engine.contract.request import Message
+from engine.contract.request import Add, Cancel, Close, Generate, Load, Message
 
 Emit = Callable[[Event], None]
 
@@ -21,28 +21,42 @@ class Engine(Protocol):
 
 
 class Mailbox:
-    """Messages waiting for an engine. Any thread puts; the engine's thread takes.
+    """Messages waiting for an engine. Any thread puts; only the engine's thread takes.
 
-    The engine looks inside at every step and between prefill chunks, so Cancel never waits in a queue
-    behind the work that it is meant to stop.
+    The engine looks inside at every step and between prefill chunks, so Cancel never waits in a queue behind the
+    work that it is meant to stop.
     """
 
     def __init__(self) -> None:
-        self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._arrived: queue.SimpleQueue[Message] = queue.SimpleQueue()
+        self._aside: list[Message] = []  # for later, in order: what did not concern the work in progress
 
     def put(self, message: Message) -> None:
-        self._messages.put(message)
+        self._arrived.put(message)
 
-    def wait(self, timeout: float | None = None) -> Message | None:
-        """The next message, or None after ``timeout`` seconds."""
-        try:
-            return self._messages.get(timeout=timeout)
-        except queue.Empty:
-            return None
+    def next(self) -> Load | Generate | Close:
+        """The next piece of work; waits for it. Close comes before everything else."""
+        while True:
+            self._collect()
+            for message in self._aside:
+                if isinstance(message, Close):
+                    return message
+            while self._aside:
+                message = self._aside.pop(0)
+                if isinstance(message, Load | Generate):
+                    return message
+                # A Cancel or Add whose run is over has nothing to do any more.
+            self._aside.append(self._arrived.get())
 
-    def drain(self) -> list[Message]:
-        """Every message that has arrived, without waiting."""
-        messages = []
-        while not self._messages.empty():
-            messages.append(self._messages.get())
-        return messages
+    def during(self, run: str) -> list[Cancel | Add]:
+        """What concerns the run in progress (``""``: a load); never waits. Close cancels it and stays for ``next``."""
+        self._collect()
+        concerns = [m for m in self._aside if isinstance(m, Cancel | Add) and m.run == run]
+        self._aside = [m for m in self._aside if m not in concerns]
+        if any(isinstance(m, Close) for m in self._aside):
+            concerns.append(Cancel(run))
+        return concerns
+
+    def _collect(self) -> None:
+        while not self._arrived.empty():
+            self._aside.append(self._arrived.get())

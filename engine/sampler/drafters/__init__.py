@@ -1,0 +1,35 @@
+"""Cheap guesses of what the target will say. A drafter is one file and one line in the engine."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from engine.sampler.acceptance import Proposals
+from engine.sampler.stopping import Row
+
+
+class Drafter(Protocol):
+    name: str
+
+    def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
+        """A new run of this prompt; False if ``between_chunks`` said to stop while it was read."""
+
+    def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
+        """At most ``counts[b]`` tokens for row b. What has been committed since the last call is in the rows."""
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Only these rows, by index, are left."""
+
+
+class NoDrafter:
+    """Regular decoding: the baseline."""
+
+    name = "none"
+
+    def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
+        return True
+
+    def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
+        return Proposals([[] for _ in rows])
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """There is nothing to keep."""

@@ -1,0 +1,96 @@
+"""The two acceptance rules behind one interface: given the verify line, how many drafts stay and what follows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.sampler.sampling import Distributions
+from engine.sampler.stopping import Row
+from kernels.acceptance.torch import coupled, draw_draft, rejection
+
+Counter = tuple[Tensor, Tensor, Tensor]  # seed, candidate, position: int64, one each per position
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """What a drafter offers: ``tokens[b]`` for row b, any number of them.
+
+    ``q``: the distributions the tokens were drawn from, all rows one after the other; None if they were not drawn
+    (a deterministic guess: q is one-hot).
+    """
+
+    tokens: list[list[int]]
+    q: Distributions | None = None
+
+
+@dataclass(frozen=True)
+class VerifyLine:
+    """The positions of one verify pass, row after row: each row's last token, then its drafts; ``[T]`` each."""
+
+    drafts: Tensor  # the draft that was guessed to follow each position, -1 at a row's last
+    rows: Tensor
+    counter: Counter
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], proposals: Proposals, device: torch.device) -> "VerifyLine":
+        entries = [
+            (draft, index, row.seed, row.candidate, row.position + offset)
+            for index, (row, tokens) in enumerate(zip(rows, proposals.tokens, strict=True))
+            for offset, draft in enumerate([*tokens, -1])
+        ]
+        drafts, owners, seeds, candidates, positions = torch.tensor(entries, device=device).T
+        return cls(drafts, owners, (seeds, candidates, positions))
+
+
+def counter_of(rows: Sequence[Row], ahead: Sequence[int], device: torch.device) -> Counter:
+    """The counter of the token ``ahead[b]`` places after row b's next one."""
+    entries = [(row.seed, row.candidate, row.position + n) for row, n in zip(rows, ahead, strict=True)]
+    seeds, candidates, positions = torch.tensor(entries, device=device).T
+    return seeds, candidates, positions
+
+
+class Coupled:
+    """Plain decoding is *defined* by shared Gumbel noise; a draft stays while it is what plain decoding draws.
+
+    The text is then, token for token, that of plain decoding with the same seed, whatever was guessed.
+    """
+
+    name = "coupled"
+
+    def accept(self, p: Distributions, line: VerifyLine, q: Distributions | None) -> tuple[Tensor, Tensor]:
+        """Accepted counts ``[B]`` and next tokens ``[B]``."""
+        return coupled(p.ids, p.log_probs, line.drafts, line.rows, line.counter)
+
+    def draw_draft(self, q: Distributions, counter: Counter) -> Tensor:
+        """One draft token per position of ``q``."""
+        return draw_draft(q.ids, q.log_probs, counter, is_coupled=True)
+
+
+class Rejection:
+    """Speculative sampling as published: accept with min(1, p/q), else draw from the residual."""
+
+    name = "rejection"
+
+    def accept(self, p: Distributions, line: VerifyLine, q: Distributions | None) -> tuple[Tensor, Tensor]:
+        """Accepted counts ``[B]`` and next tokens ``[B]``."""
+        one_hot = Distributions(line.drafts.clamp(min=0)[:, None], torch.zeros_like(p.log_probs[:, :1]))
+        q_line = one_hot if q is None else _spread(q, line.drafts)
+        return rejection(p.ids, p.log_probs, line.drafts, q_line.ids, q_line.log_probs, line.rows, line.counter)
+
+    def draw_draft(self, q: Distributions, counter: Counter) -> Tensor:
+        """One draft token per position of ``q``."""
+        return draw_draft(q.ids, q.log_probs, counter, is_coupled=False)
+
+
+AcceptanceRule = Coupled | Rejection
+
+
+def _spread(q: Distributions, drafts: Tensor) -> Distributions:
+    """``q`` of the drafts ``[D, K]`` laid out over the line ``[T, K]``; where nothing was guessed it is nothing."""
+    has_draft = drafts >= 0
+    ids = q.ids.new_zeros(len(drafts), q.ids.shape[1])
+    log_probs = q.log_probs.new_full(ids.shape, float("-inf"))
+    ids[has_draft], log_probs[has_draft] = q.ids, q.log_probs
+    return Distributions(ids, log_probs)

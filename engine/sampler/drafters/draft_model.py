@@ -1,0 +1,88 @@
+"""Drafts from a second, smaller model of the same vocabulary: the drafter of the paper."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from engine.contract import Sampling
+from engine.sampler.acceptance import AcceptanceRule, Proposals, counter_of
+from engine.sampler.ragged_model import RaggedModel
+from engine.sampler.sampling import Distributions, distributions
+from engine.sampler.stopping import Row
+
+
+@dataclass
+class DraftModelDrafter:
+    """Autoregressive drafts with a ragged cache of their own.
+
+    The cache may lag behind a row by any number of tokens (no drafts for a while, a correction, a fully accepted
+    draft): ``_fed`` remembers what each row's slab really holds, and whatever is missing goes in with the first pass.
+    """
+
+    model: RaggedModel
+    sampling: Sampling
+    rule: AcceptanceRule
+    name: str = "draft-model"
+    _fed: list[list[int]] = field(default_factory=list)  # tokens after the prompt, by row
+
+    def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
+        self._fed = []
+        return self.model.prefill(prompt, between_chunks) is not None
+
+    def keep(self, rows: Sequence[int]) -> None:
+        self.model.keep(rows)
+        # Rows that joined after the last proposal hold nothing yet.
+        self._fed = [self._fed[index] if index < len(self._fed) else [] for index in rows]
+
+    @torch.inference_mode()
+    def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
+        self._fed += [[] for _ in rows[len(self._fed) :]]
+        drafts: list[list[int]] = [[] for _ in rows]
+        q_steps: list[tuple[list[int], Distributions]] = []
+        while active := [index for index, count in enumerate(counts) if len(drafts[index]) < count]:
+            logits = self._advance(rows, drafts, active)
+            q = distributions(logits, self.sampling)
+            counter = counter_of([rows[i] for i in active], [len(drafts[i]) for i in active], logits.device)
+            for index, token in zip(active, self.rule.draw_draft(q, counter).tolist(), strict=True):
+                drafts[index].append(token)
+            q_steps.append((active, q))
+        return Proposals(drafts, _in_line_order(q_steps, drafts) if q_steps else None)
+
+    def _advance(self, rows: Sequence[Row], drafts: list[list[int]], active: list[int]) -> Tensor:
+        """Logits ``[len(active), V]`` after each active row's last draft; catches up whatever its slab lacks.
+
+        The forward pass works on the first rows of the cache, so rows between active ones are fed along: their last
+        token again, in the same slot, which changes nothing.
+        """
+        count = active[-1] + 1
+        lines, starts = [], []
+        for index in range(count):
+            wanted = rows[index].tokens + drafts[index]
+            known = min(_common_length(self._fed[index], wanted), len(wanted) - 1)
+            lines.append(wanted[known:])
+            starts.append(rows[index].prompt_length + known)
+            self._fed[index] = wanted
+        logits = self.model.forward(lines, starts, last_only=True)
+        return logits if len(active) == count else logits[active]
+
+
+def _common_length(a: list[int], b: list[int]) -> int:
+    return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def _in_line_order(q_steps: list[tuple[list[int], Distributions]], drafts: list[list[int]]) -> Distributions:
+    """Drafting goes token by token over rows; the verify line goes row by row over tokens."""
+    width = max(q.ids.shape[1] for _, q in q_steps)
+    starts = [0]
+    for row in drafts:
+        starts.append(starts[-1] + len(row))
+    like = q_steps[0][1]
+    ids = like.ids.new_zeros(starts[-1], width)
+    log_probs = like.log_probs.new_full(ids.shape, float("-inf"))
+    for depth, (active, q) in enumerate(q_steps):
+        at = torch.tensor([starts[index] + depth for index in active], device=ids.device)
+        ids[at, : q.ids.shape[1]] = q.ids
+        log_probs[at, : q.ids.shape[1]] = q.log_probs
+    return Distributions(ids, log_probs)

@@ -1,0 +1,156 @@
+"""The sampler as an engine: owns the models, answers messages, lives on one thread."""
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine.contract import (
+    BadRequest,
+    BasslineError,
+    Close,
+    Closed,
+    Emit,
+    Generate,
+    Load,
+    LoadCancelled,
+    LoadFailed,
+    Loading,
+    Mailbox,
+    Message,
+    ModelChoice,
+    Ready,
+    Request,
+    RunFinished,
+)
+from engine.models.loader import LoadedModel, load
+from engine.models.pairing import check_pair
+from engine.sampler.acceptance import Coupled, Rejection
+from engine.sampler.decoder import Decoder
+from engine.sampler.drafters import Drafter, NoDrafter
+from engine.sampler.drafters.draft_model import DraftModelDrafter
+from engine.sampler.drafters.suffix import SuffixDrafter
+from engine.sampler.faults import sentence_for
+from engine.sampler.generation import Generation
+from engine.sampler.policies import open_policy
+from engine.sampler.ragged_model import RaggedModel
+from engine.sampler.self_check import check_ragged, longest_context, refuse_by_name
+
+
+class Loader(Protocol):
+    """See ``engine.models.loader.load``."""
+
+    def __call__(
+        self,
+        name: str,
+        *,
+        precision: str,
+        device: str,
+        offline: bool,
+        progress: Callable[[Loading], None],
+        cancelled: Callable[[], bool],
+    ) -> LoadedModel: ...
+
+
+@dataclass
+class LoadedPair:
+    """A target that passed its self-check, and perhaps a draft of the same vocabulary."""
+
+    target: LoadedModel
+    ragged: RaggedModel
+    context: int
+    draft: LoadedModel | None = None
+    ragged_draft: RaggedModel | None = None
+
+
+class SamplerEngine:
+    """See ``engine.contract.Engine``."""
+
+    def __init__(self, loader: Loader = load):
+        self._loader = loader
+        self._mailbox = Mailbox()
+        self._pair: LoadedPair | None = None
+        self._cancelled = False
+
+    def submit(self, message: Message) -> None:
+        self._mailbox.put(message)
+
+    def run(self, emit: Emit) -> None:
+        while not isinstance(message := self._mailbox.next(), Close):
+            if isinstance(message, Load):
+                self._load(message.choice, emit)
+            else:
+                self._generate(message, emit)
+        self._pair = None
+        emit(Closed())
+
+    def _load(self, choice: ModelChoice, emit: Emit) -> None:
+        self._pair, self._cancelled = None, False  # two targets at once may not fit
+        try:
+            self._pair = pair = self._open_pair(choice, emit)
+        except LoadCancelled as error:
+            emit(LoadFailed(str(error), cancelled=True))
+        except BasslineError as error:
+            emit(LoadFailed(str(error)))
+        except Exception as error:
+            emit(LoadFailed(sentence_for(error, "Loading the model"), traceback.format_exc()))
+        else:
+            target, draft = pair.target, pair.draft.name if pair.draft else ""
+            emit(Ready(target.name, str(target.device), target.precision, pair.context, draft))
+
+    def _open_pair(self, choice: ModelChoice, emit: Emit) -> LoadedPair:
+        target = self._open(choice.model, choice, emit)
+        refuse_by_name(target.module, target.name)
+        pair = LoadedPair(
+            target, RaggedModel(target.module, target.vocabulary), longest_context(target.module, target.context)
+        )
+        emit(Loading("check", unit="steps"))
+        check_ragged(pair.ragged, target.name, target.precision)
+        if choice.draft:
+            draft = self._open(choice.draft, choice, emit)
+            check_pair(target, draft)
+            refuse_by_name(draft.module, draft.name)
+            # Ids that the target does not have are never drafted.
+            ragged = RaggedModel(draft.module, min(target.vocabulary, draft.vocabulary))
+            check_ragged(ragged, draft.name, draft.precision)
+            pair.draft, pair.ragged_draft = draft, ragged
+            pair.context = min(pair.context, longest_context(draft.module, draft.context))
+        return pair
+
+    def _open(self, name: str, choice: ModelChoice, emit: Emit) -> LoadedModel:
+        options = {"precision": choice.precision, "device": choice.device, "offline": choice.offline}
+        return self._loader(name, **options, progress=emit, cancelled=self._load_cancelled)  # type: ignore[arg-type]
+
+    def _load_cancelled(self) -> bool:
+        self._cancelled = self._cancelled or bool(self._mailbox.during(""))
+        return self._cancelled
+
+    def _generate(self, message: Generate, emit: Emit) -> None:
+        try:
+            if self._pair is None:
+                raise BadRequest("No model is loaded; load one first.")
+            decoder = self._open_decoder(self._pair, message.request)
+        except BasslineError as error:
+            emit(RunFinished(message.run, "refused", reason=str(error)))
+            return
+        pair = self._pair
+        Generation(message, pair.target, pair.context, decoder, self._mailbox, emit).execute()
+        pair.ragged.clear()
+        if pair.ragged_draft is not None:
+            pair.ragged_draft.clear()
+
+    def _open_decoder(self, pair: LoadedPair, request: Request) -> Decoder:
+        rule = Coupled() if request.speculation.acceptance == "coupled" else Rejection()
+        drafter: Drafter
+        match request.speculation.drafter:
+            case "none":
+                drafter = NoDrafter()
+            case "suffix":
+                drafter = SuffixDrafter()
+            case "auto" if pair.ragged_draft is None:
+                drafter = SuffixDrafter()
+            case _ if pair.ragged_draft is not None:
+                drafter = DraftModelDrafter(pair.ragged_draft, request.sampling, rule)
+            case _:
+                raise BadRequest("No draft model is loaded; name one with --draft, or choose the suffix drafter.")
+        return Decoder(pair.ragged, drafter, open_policy(request.speculation.policy), rule, request.sampling)

@@ -1,0 +1,199 @@
+"""One run on the engine's thread: from a request to its one RunFinished."""
+
+import time
+import traceback
+from collections.abc import Callable
+
+from engine.contract import (
+    Add,
+    BasslineError,
+    Cancel,
+    CandidateFinished,
+    Emit,
+    Generate,
+    Mailbox,
+    Metrics,
+    PromptProgress,
+    RunFinished,
+    RunStarted,
+    StepDone,
+    TextAdded,
+)
+from engine.models.loader import LoadedModel
+from engine.sampler.decoder import Decoder
+from engine.sampler.faults import sentence_for
+from engine.sampler.stopping import Limits, Row
+
+STATES = {"stop": "done", "length": "cut", "budget": "cut", "cancelled": "stopped", "error": "failed"}
+
+
+class PromptTooLong(BasslineError):
+    """The prompt leaves no room for an answer."""
+
+
+class Generation:
+    """Decodes one request with a decoder made for it, and tells everything as events."""
+
+    def __init__(
+        self,
+        message: Generate,
+        model: LoadedModel,
+        context: int,
+        decoder: Decoder,
+        mailbox: Mailbox,
+        emit: Emit,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self.run, self.request = message.run, message.request
+        self.model, self.context, self.decoder, self.mailbox, self.emit = model, context, decoder, mailbox, emit
+        self._clock, self._start = clock, clock()
+        self._decode_start: float | None = None
+        self._first_token_at: float | None = None
+        self._rows: dict[int, Row] = {}  # every candidate that was started, by number
+        self._shown: dict[int, int] = {}  # characters of its text that were told
+        self._finished_at: dict[int, float] = {}
+        self._steps = 0
+        self._stopped = False
+
+    def execute(self) -> None:
+        """Never raises: whatever happens, finished candidates are told and RunFinished comes last."""
+        try:
+            outcome, reason, details = self._decode(), "", ""
+        except BasslineError as error:
+            outcome, reason, details = ("failed" if self._rows else "refused"), str(error), ""
+        except Exception as error:
+            outcome, reason, details = "failed", sentence_for(error, "Generating"), traceback.format_exc()
+        stop_reason = {"stopped": "cancelled", "budget": "budget"}.get(outcome, "error")
+        for row in self._rows.values():
+            if not row.stop_reason:
+                row.end(stop_reason)
+            self._tell(row)
+        self.emit(RunFinished(self.run, outcome, self._metrics(), reason, details))
+
+    def _decode(self) -> str:
+        prompt = self.model.encode(self.request.prompt, self.request.mode)
+        limits = self._limits(len(prompt))
+        numbers = tuple(range(1, self.request.candidates + 1))
+        self.emit(RunStarted(self.run, len(prompt), numbers, self.request.seed))
+        target = self.decoder.target
+        logits = target.prefill(prompt, lambda done: self._prompt_read(done, len(prompt)))
+        if logits is None or not self.decoder.drafter.begin(prompt, lambda done: not self._asked_to_stop()):
+            return "stopped"
+        self._decode_start = self._now()
+        waiting = list(numbers)
+        while waiting or self.decoder.rows:
+            if waiting:
+                self.decoder.join([self._new_row(number, len(prompt), limits) for number in waiting], logits)
+                self._first_token_at = self._first_token_at or self._now()
+            else:
+                self.decoder.step()
+                self._steps += 1
+            self._tell_step()
+            waiting = self._heed()
+            if self._stopped:
+                return "stopped"
+            if self.request.time_budget_s is not None and self._now() >= self.request.time_budget_s:
+                return "budget" if self.decoder.rows else "finished"
+        return "finished"
+
+    def _limits(self, prompt_length: int) -> Limits:
+        room = self.context - prompt_length
+        if room < 1:
+            raise PromptTooLong(
+                f"The prompt has {prompt_length:,} tokens and the model reads at most {self.context:,}; "
+                "shorten the prompt or choose a model with a longer context."
+            )
+        sampling = self.request.sampling
+        return Limits(self.model.eos_ids, min(sampling.max_tokens, room), sampling.stop)
+
+    def _new_row(self, number: int, prompt_length: int, limits: Limits) -> Row:
+        self._rows[number] = Row(number, self.request.seed, prompt_length, limits, self.model.decode)
+        return self._rows[number]
+
+    def _prompt_read(self, done: int, total: int) -> bool:
+        self.emit(PromptProgress(self.run, done, total))
+        return not self._asked_to_stop()
+
+    def _asked_to_stop(self) -> bool:
+        self._heed()
+        return self._stopped
+
+    def _heed(self) -> list[int]:
+        """Look at the messages that came in; numbers of candidates that were added."""
+        added: list[int] = []
+        for message in self.mailbox.during(self.run):
+            if isinstance(message, Add):
+                first = max([self.request.candidates, *self._rows, *added]) + 1
+                added += range(first, first + message.count)
+            elif message.candidate is None:
+                self._stopped = True
+            else:
+                self._cancel(message)
+        return added
+
+    def _cancel(self, message: Cancel) -> None:
+        row = self._rows.get(message.candidate or 0)
+        if row is not None and not row.stop_reason:
+            row.end("cancelled")
+            self._tell(row)
+            self.decoder.leave()
+
+    def _tell_step(self) -> None:
+        """New text of every row, those that ended, and the totals."""
+        for row in self.decoder.rows:
+            self._tell(row)
+        self.decoder.leave()
+        rows = self._rows.values()
+        totals = (sum(len(r.tokens) for r in rows), sum(r.proposed for r in rows), sum(r.accepted for r in rows))
+        self.emit(StepDone(self.run, self._steps, *totals, len(self.decoder.rows), self._now()))
+
+    def _tell(self, row: Row) -> None:
+        number = row.candidate
+        if number in self._finished_at:
+            return
+        shown, now = self._shown.get(number, 0), self._now()
+        if len(row.text) > shown:
+            self.emit(TextAdded(self.run, number, row.text[shown:], len(row.tokens), now))
+            self._shown[number] = len(row.text)
+        if row.stop_reason:
+            self._finished_at[number] = now
+            self.emit(
+                CandidateFinished(
+                    run=self.run,
+                    candidate=number,
+                    state=STATES[row.stop_reason],
+                    stop_reason=row.stop_reason,
+                    text=row.text,
+                    tokens=len(row.tokens),
+                    proposed=row.proposed,
+                    accepted=row.accepted,
+                    mean_logprob=row.mean_log_prob,
+                    at_s=now,
+                )
+            )
+
+    def _now(self) -> float:
+        return self._clock() - self._start
+
+    def _metrics(self) -> Metrics:
+        total, decoder = self._now(), self.decoder
+        begun = total if self._decode_start is None else self._decode_start
+        rows = [self._rows[number] for number in self._finished_at]  # in the order in which they finished
+        tokens, proposed = sum(len(row.tokens) for row in rows), sum(row.proposed for row in rows)
+        per_token = [1e3 * (self._finished_at[row.candidate] - begun) / len(row.tokens) for row in rows if row.tokens]
+        return Metrics(
+            time_to_first_token_s=self._first_token_at,
+            time_to_first_finished_s=min(self._finished_at.values(), default=None),
+            total_s=total,
+            tokens_per_second=tokens / (total - begun) if tokens else None,
+            ms_per_token_first=per_token[0] if per_token else None,
+            ms_per_token_last=per_token[-1] if per_token else None,
+            ms_per_token_mean=sum(per_token) / len(per_token) if per_token else None,
+            acceptance_rate=sum(row.accepted for row in rows) / proposed if proposed else None,
+            steps=self._steps,
+            device=str(self.model.device),
+            precision=self.model.precision,
+            drafter=decoder.drafter.name,
+            policy=decoder.policy.name,
+            acceptance=decoder.rule.name,
+        )

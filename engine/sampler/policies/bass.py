@@ -1,0 +1,33 @@
+"""BASS algorithm 1: one draft length for the batch, which follows its best row."""
+
+import math
+from collections.abc import Sequence
+
+from engine.sampler.policies import Outcome
+from engine.sampler.stopping import Row
+
+FIRST, STEP_UP, SHRINK, LIMIT = 7, 2, 10, 32  # l0, l_incre, l_mod and l_limit of the paper
+
+
+class Bass:
+    """Grows by two while some row accepts all it was offered; shrinks, faster the second time, when none does."""
+
+    name = "bass"
+
+    def __init__(self) -> None:
+        self.length = FIRST
+        self.shrinking = 0  # s
+
+    def plan(self, rows: Sequence[Row]) -> list[int]:
+        return [self.length] * len(rows)
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        tried = [outcome for outcome in outcomes if outcome.proposed]
+        if not tried:
+            return
+        best = max(outcome.accepted for outcome in tried)
+        if any(outcome.accepted == best == outcome.proposed for outcome in tried):
+            self.length, self.shrinking = min(self.length + STEP_UP, LIMIT), 0
+        else:
+            shorter = self.length - math.ceil(self.length / SHRINK) - self.shrinking
+            self.length, self.shrinking = max(1, best, shorter), 1

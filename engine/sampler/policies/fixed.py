@@ -1,0 +1,18 @@
+"""Always the same draft length."""
+
+from collections.abc import Sequence
+
+from engine.sampler.policies import Outcome
+from engine.sampler.stopping import Row
+
+
+class Fixed:
+    def __init__(self, length: int):
+        self.length = length
+        self.name = f"fixed:{length}"
+
+    def plan(self, rows: Sequence[Row]) -> list[int]:
+        return [self.length] * len(rows)
+
+    def observe(self, outcomes: Sequence[Outcome]) -> None:
+        """Nothing is learned."""

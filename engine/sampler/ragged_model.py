@@ -1,0 +1,96 @@
+"""The one door to a model's forward pass: any number of tokens per row, over ragged rows and a shared prompt.
+
+The target's verify pass, its prefill, and a draft model's catch-up are the same call. What lies behind the door
+(packed or padded line today, captured graphs later) is nobody else's business.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from engine.sampler.cache import ATTENTION_NAME, RaggedCache, Step, forward_over
+
+PREFILL_CHUNK = 256  # tokens of the prompt between two looks at the mailbox
+
+
+class RaggedModel:
+    """A stock transformers causal LM with a ragged cache.
+
+    ``vocabulary``: ids at or above it are padding of the output layer and are cut off. ``packed`` lines save the
+    arithmetic of padding when rows send different numbers of tokens; padded ones keep the shape ``[B, Q]``.
+    """
+
+    def __init__(self, module: nn.Module, vocabulary: int, *, packed: bool = True):
+        self.module, self.vocabulary, self.packed = module, vocabulary, packed
+        self.device = next(module.parameters()).device
+        accepted = inspect.signature(module.forward).parameters
+        # transformers 5.17 swallows `cache=` without a word and 5.24 deprecates the older name.
+        self._cache_keyword = "cache" if "cache" in accepted else "past_key_values"
+        self._can_choose_logits = "logits_to_keep" in accepted
+        module.set_attn_implementation(ATTENTION_NAME)  # type: ignore[operator]
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget prompt and rows."""
+        self.cache = RaggedCache(self.module.config.num_hidden_layers)  # type: ignore[union-attr, arg-type]
+
+    @contextmanager
+    def stock_attention(self) -> Iterator[None]:
+        """The module as transformers ships it, for comparison."""
+        self.module.set_attn_implementation("eager")  # type: ignore[operator]
+        try:
+            yield
+        finally:
+            self.module.set_attn_implementation(ATTENTION_NAME)  # type: ignore[operator]
+
+    @property
+    def prompt_length(self) -> int:
+        return self.cache.prefix_length
+
+    def prefill(
+        self, prompt: Sequence[int], between_chunks: Callable[[int], bool] = lambda done: True
+    ) -> Tensor | None:
+        """Read the prompt once, as a batch of one, and share its keys and values with all rows to come.
+
+        Returns the logits after its last token ``[1, V]``; None if ``between_chunks(tokens read)`` said to stop.
+        """
+        self.clear()
+        logits = None
+        for start in range(0, len(prompt), PREFILL_CHUNK):
+            chunk = prompt[start : start + PREFILL_CHUNK]
+            logits = self.forward([chunk], [start], last_only=True)
+            if not between_chunks(start + len(chunk)):
+                return None
+        self.cache.freeze(len(prompt))
+        return logits
+
+    @torch.inference_mode()
+    def forward(self, tokens: Sequence[Sequence[int]], starts: Sequence[int], *, last_only: bool = False) -> Tensor:
+        """One pass: row b's ``tokens[b]`` (at least one) at absolute positions from ``starts[b]``.
+
+        Returns logits of every token, row after row, ``[T, V]``; with ``last_only`` of each row's last, ``[B, V]``.
+        """
+        counts = [len(row) for row in tokens]
+        step = Step(counts, starts, self.cache.prefix_length, packed=self.packed, device=self.device)
+        last = torch.tensor(counts, device=self.device).cumsum(0) - 1
+        choose = self._can_choose_logits and self.packed and last_only
+        options = {"logits_to_keep": last} if choose else {}
+        with forward_over(self.cache, step):
+            out = self.module(
+                input_ids=step.line(tokens),
+                position_ids=step.positions,
+                use_cache=True,
+                **{self._cache_keyword: self.cache},
+                **options,
+            )
+        logits = out.logits[0] if choose else step.true_tokens(out.logits)
+        if last_only and not choose:
+            logits = logits[last]
+        return logits[:, : self.vocabulary]
+
+    def keep(self, rows: Sequence[int]) -> None:
+        """Compaction: see ``RaggedCache.keep``."""
+        self.cache.keep(rows)

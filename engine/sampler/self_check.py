@@ -1,0 +1,75 @@
+"""Does this model really run in a ragged batch? Asked at load, against its own stock attention."""
+
+import torch
+from torch import nn
+
+from engine.contract import BasslineError
+from engine.sampler.ragged_model import RaggedModel
+
+PROMPT, SUFFIXES = 9, (7, 3)  # tokens: uneven on purpose
+# Largest difference of a logit, as a share of the spread of the logits. A wrong mask, scale or window is off by
+# more than half of it; rounding in half precision or of int8 activations stays far below.
+TOLERANCE = {"float32": 1e-3, "float64": 1e-6, "int8": 0.1, "bfloat16": 0.1, "float16": 0.02}
+UNBATCHABLE_LAYERS = ("linear_attention", "mamba", "conv", "recurrent", "chunked_attention")
+UNBATCHABLE_ROPE = ("longrope", "dynamic")
+
+
+class UnsupportedModel(BasslineError):
+    """The model cannot be sampled in a ragged batch without changing its results."""
+
+
+def refuse_by_name(module: nn.Module, name: str) -> None:
+    """What is known not to work, whatever a small check would say."""
+    config = module.config.get_text_config()  # type: ignore[union-attr, operator]
+    kinds = set(getattr(config, "layer_types", None) or ())
+    unfit = sorted(kind for kind in kinds if any(word in kind for word in UNBATCHABLE_LAYERS))
+    if unfit:
+        raise UnsupportedModel(
+            f"{name} has {unfit[0].replace('_', ' ')} layers, whose state cannot be rolled back when a draft is "
+            "rejected; choose a model with plain attention."
+        )
+
+
+def longest_context(module: nn.Module, context: int) -> int:
+    """``context``, or the length at which one row's RoPE would start to change another's."""
+    config = module.config.get_text_config()  # type: ignore[union-attr, operator]
+    rope = getattr(config, "rope_parameters", None) or {}
+    if rope.get("rope_type") in UNBATCHABLE_ROPE:
+        original = rope.get("original_max_position_embeddings") or config.max_position_embeddings
+        return min(context, int(original))
+    return context
+
+
+@torch.inference_mode()
+def check_ragged(model: RaggedModel, name: str, precision: str) -> None:
+    """Two uneven rows behind one prompt against stock eager attention, row by row; raises UnsupportedModel."""
+    vocabulary = min(model.vocabulary, 1000)
+    generator = torch.Generator().manual_seed(0)
+    prompt, *suffixes = (
+        torch.randint(vocabulary // 2, vocabulary, (count,), generator=generator).tolist()
+        for count in (PROMPT, *SUFFIXES)
+    )
+    try:
+        model.prefill(prompt)
+        got = model.forward(suffixes, [PROMPT] * len(suffixes), last_only=True)
+        want = torch.stack([_stock_logits(model, prompt + suffix) for suffix in suffixes])
+    except Exception as error:
+        raise UnsupportedModel(
+            f"{name} cannot run in a ragged batch ({type(error).__name__}: {str(error).splitlines()[0]}); "
+            "choose another model."
+        ) from error
+    finally:
+        model.clear()
+    worst = ((got - want).abs().max() / want.std()).item()
+    if not worst <= TOLERANCE[precision]:
+        raise UnsupportedModel(
+            f"{name} gives other results in a ragged batch than alone (logits differ by {worst:.2g} of their spread); "
+            "choose another model."
+        )
+
+
+def _stock_logits(model: RaggedModel, tokens: list[int]) -> torch.Tensor:
+    """Logits ``[V]`` after ``tokens`` from the model as transformers ships it."""
+    with model.stock_attention():
+        out = model.module(input_ids=torch.tensor([tokens], device=model.device), use_cache=False)
+    return out.logits[0, -1, : model.vocabulary]

@@ -1,0 +1,111 @@
+"""The one place that ends a candidate: the earliest of an end token, a stop string and the length limit."""
+
+from dataclasses import dataclass, field
+
+from engine.sampler.detokenizer import Decode, Detokenizer
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What ends a candidate. ``eos_ids``: every id that ends a turn; ``max_tokens``: the end token counts as one."""
+
+    eos_ids: frozenset[int]
+    max_tokens: int
+    stop: tuple[str, ...] = ()
+
+
+class StopStrings:
+    """Finds the first stop string in a text that arrives in pieces, holding back no more than it must."""
+
+    def __init__(self, stop: tuple[str, ...]):
+        self._stop = stop
+        self._held = ""
+
+    def feed(self, piece: str) -> tuple[str, bool]:
+        """Text that is certain to be shown, and whether a stop string has ended it."""
+        text = self._held + piece
+        found = [at for at in map(text.find, self._stop) if at >= 0]
+        if found:
+            self._held = ""
+            return text[: min(found)], True
+        keep = self._tail(text)
+        self._held = text[len(text) - keep :]
+        return text[: len(text) - keep], False
+
+    def rest(self) -> str:
+        """What was held back, when nothing more will come."""
+        held, self._held = self._held, ""
+        return held
+
+    def _tail(self, text: str) -> int:
+        """Length of the longest end of ``text`` that could be the beginning of a stop string."""
+        longest = min(len(text), max(map(len, self._stop), default=1) - 1)
+        return next((n for n in range(longest, 0, -1) if any(s.startswith(text[-n:]) for s in self._stop)), 0)
+
+
+@dataclass
+class Row:
+    """One candidate while it is decoded: its tokens, its text and its counts, all cut at the same place.
+
+    ``position`` is that of the token to come, absolute. Nothing after the cut is kept, so nothing after it can be
+    shown, counted or ranked.
+    """
+
+    candidate: int
+    seed: int
+    prompt_length: int
+    limits: Limits
+    decode: Decode
+    tokens: list[int] = field(default_factory=list)
+    text: str = ""
+    log_prob: float = 0.0  # sum over the tokens, of the target's own raw log-softmax
+    proposed: int = 0
+    accepted: int = 0
+    stop_reason: str = ""  # empty while the row lives
+
+    def __post_init__(self) -> None:
+        self._detokenizer = Detokenizer(self.decode)
+        self._stop_strings = StopStrings(self.limits.stop)
+
+    @property
+    def position(self) -> int:
+        return self.prompt_length + len(self.tokens)
+
+    @property
+    def room(self) -> int:
+        """Tokens that may still follow."""
+        return self.limits.max_tokens - len(self.tokens)
+
+    @property
+    def mean_log_prob(self) -> float | None:
+        return self.log_prob / len(self.tokens) if self.tokens else None
+
+    def commit(self, tokens: list[int], log_probs: list[float], proposed: int = 0) -> None:
+        """Append the accepted drafts and the target's own token, up to the cut; all but the last were drafts."""
+        before = len(self.tokens)
+        for token, log_prob in zip(tokens, log_probs, strict=True):
+            self.tokens.append(token)
+            self.log_prob += log_prob
+            if token in self.limits.eos_ids:
+                self.end("stop")
+            elif self._show(self._detokenizer.add(token)):
+                self.stop_reason = "stop"
+            elif self.room == 0:
+                self.end("length")
+            if self.stop_reason:
+                break
+        kept = len(self.tokens) - before
+        self.proposed += min(proposed, kept) if self.stop_reason else proposed
+        self.accepted += min(len(tokens) - 1, kept)
+
+    def end(self, reason: str) -> None:
+        """No token will follow: release the text that was held back."""
+        self.stop_reason = reason
+        if not self._show(self._detokenizer.flush()):
+            self.text += self._stop_strings.rest()
+
+    def _show(self, piece: str) -> bool:
+        """Add what is certain to be shown; True if a stop string ended the text."""
+        text, stopped = self._stop_strings.feed(piece)
+        self.text += text
+        return stopped

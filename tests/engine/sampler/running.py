@@ -1,0 +1,69 @@
+"""Decode rows to their end without an engine around them."""
+
+import copy
+
+from engine.contract import Sampling
+from engine.sampler.acceptance import Coupled, Rejection
+from engine.sampler.decoder import Decoder
+from engine.sampler.drafters import NoDrafter
+from engine.sampler.drafters.draft_model import DraftModelDrafter
+from engine.sampler.drafters.suffix import SuffixDrafter
+from engine.sampler.policies import open_policy
+from engine.sampler.ragged_model import RaggedModel
+from engine.sampler.stopping import Limits, Row
+from tests.engine.sampler.tiny import VOCABULARY
+
+GREEDY = Sampling(temperature=0)
+FREE = Sampling(temperature=1.0, top_p=1.0)
+
+
+def letters(ids):
+    """A tokenizer of one printable character per id."""
+    return "".join(chr(0x100 + i) for i in ids)
+
+
+def new_rows(numbers, prompt, max_tokens=24, seed=7, eos=(), stop=(), decode=letters):
+    limits = Limits(frozenset(eos), max_tokens, tuple(stop))
+    seeds = seed if isinstance(seed, dict) else dict.fromkeys(numbers, seed)
+    return [Row(n, seeds[n], len(prompt), limits, decode) for n in numbers]
+
+
+def open_decoder(
+    target,
+    *,
+    drafter="none",
+    draft=None,
+    policy="fixed:4",
+    rule="coupled",
+    sampling=FREE,
+    packed=True,
+    vocabulary=VOCABULARY,
+):
+    """``target`` and ``draft`` are stock models and stay as they are."""
+    acceptance = Coupled() if rule == "coupled" else Rejection()
+    if drafter == "draft-model":
+        second = RaggedModel(copy.deepcopy(draft), vocabulary, packed=packed)
+        chosen = DraftModelDrafter(second, sampling, acceptance)
+    else:
+        chosen = SuffixDrafter() if drafter == "suffix" else NoDrafter()
+    model = RaggedModel(copy.deepcopy(target), vocabulary, packed=packed)
+    return Decoder(model, chosen, open_policy(policy), acceptance, sampling)
+
+
+def decode(decoder, prompt, rows, after_step=lambda step, decoder: None):
+    """All rows to their end; the ended ones in the order of their numbers."""
+    logits = decoder.target.prefill(prompt)
+    decoder.drafter.begin(prompt, lambda done: True)
+    decoder.join(rows, logits)
+    decoder.leave()
+    step = 0
+    while decoder.rows:
+        decoder.step()
+        step += 1
+        after_step(step, decoder)
+        decoder.leave()
+    return sorted(rows, key=lambda row: row.candidate)
+
+
+def tokens_of(rows):
+    return [row.tokens for row in rows]

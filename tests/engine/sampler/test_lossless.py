@@ -1,0 +1,215 @@
+"""Speculation changes no token: cases D1, D2, D5, D6, D8, D12 and D16."""
+
+import copy
+import random
+
+import pytest
+import torch
+
+from engine.sampler.acceptance import Proposals
+from tests.engine.sampler.running import FREE, GREEDY, decode, new_rows, open_decoder, tokens_of
+from tests.engine.sampler.tiny import VOCABULARY, build, noisy_copy
+
+WAYS = [("suffix", "fixed:3"), ("suffix", "bass"), ("draft-model", "fixed:1"), ("draft-model", "bass")]
+
+
+@pytest.fixture(scope="module")
+def target():
+    return build(spread=0.4)
+
+
+@pytest.fixture(scope="module")
+def draft(target):
+    return noisy_copy(target, 0.05)
+
+
+def random_prompt(seed, length=None):
+    generator = random.Random(seed)
+    return [generator.randrange(3, VOCABULARY) for _ in range(length or generator.randrange(2, 30))]
+
+
+def plain(target, prompt, numbers, sampling, **options):
+    """Regular decoding, each candidate alone: what all speculation must reproduce."""
+    rows = []
+    for number in numbers:
+        rows += decode(open_decoder(target, sampling=sampling), prompt, new_rows([number], prompt, **options))
+    return rows
+
+
+@pytest.mark.parametrize("n", [1, 2, 8, 32])
+@pytest.mark.parametrize("length", [1, 2, 5, 9, 15])
+@pytest.mark.parametrize("rule", ["coupled", "rejection"])
+def test_d1_draft_equal_to_target_is_always_accepted(n, length, rule):
+    model = build(dtype=torch.float64)
+    prompt = random_prompt(1, 7)
+    options = {"drafter": "draft-model", "draft": model, "policy": f"fixed:{length}", "rule": rule}
+    rows = decode(open_decoder(model, **options), prompt, new_rows(range(1, n + 1), prompt, max_tokens=40))
+    assert all(row.proposed > 10 for row in rows)
+    assert [row.accepted / row.proposed for row in rows] == [1.0] * n
+
+
+def test_d1_holds_when_the_draft_lags_by_any_number_of_tokens():
+    """Steps without drafts in between: the draft's cache catches up with whatever it missed."""
+    model = build(dtype=torch.float64)
+    prompt = random_prompt(2, 5)
+    decoder = open_decoder(model, drafter="draft-model", draft=model, policy="fixed:3")
+    lengths = random.Random(5)
+    decoder.policy.plan = lambda rows: [lengths.choice([0, 0, 0, 1, 2, 5]) for _ in rows]
+    rows = decode(decoder, prompt, new_rows(range(1, 6), prompt, max_tokens=60))
+    assert all(row.accepted == row.proposed > 10 for row in rows)
+
+
+@pytest.mark.parametrize("length", [1, 4])
+def test_d2_nothing_after_the_end_token_is_shown_counted_or_ranked(target, length):
+    prompt = random_prompt(3, 6)
+    (whole,) = plain(target, prompt, [1], GREEDY, max_tokens=20)
+    firsts = [k for k in range(2 * length + 2) if whole.tokens.index(whole.tokens[k]) == k]
+    assert len(firsts) >= 3
+    for k in firsts:
+        eos = whole.tokens[k]
+        options = {"drafter": "draft-model", "draft": target, "policy": f"fixed:{length}", "sampling": GREEDY}
+        (row,) = decode(open_decoder(target, **options), prompt, new_rows([1], prompt, eos=[eos], max_tokens=20))
+        (want,) = plain(target, prompt, [1], GREEDY, eos=[eos], max_tokens=20)
+        assert row.stop_reason == "stop"
+        assert row.tokens == want.tokens == whole.tokens[: k + 1]
+        assert row.accepted <= row.proposed <= k + 1
+        assert row.log_prob == pytest.approx(want.log_prob, abs=1e-4)
+
+
+PROMPTS = [(seed, 1 if seed < 150 else 4 if seed < 190 else 16) for seed in range(200)]
+
+
+@pytest.fixture(scope="module")
+def regular(target):
+    """Regular decoding of every prompt, greedy and sampled: done once, compared with every way to speculate."""
+    texts = {}
+    for sampling in (GREEDY, FREE):
+        for seed, n in PROMPTS:
+            prompt = random_prompt(100 + seed)
+            rows = new_rows(range(1, n + 1), prompt, 10, seed)
+            texts[sampling, seed] = tokens_of(decode(open_decoder(target, sampling=sampling), prompt, rows))
+    return texts
+
+
+@pytest.mark.parametrize("sampling", [GREEDY, FREE], ids=["greedy", "sampled"])
+@pytest.mark.parametrize(("drafter", "policy"), WAYS)
+def test_d5_two_hundred_prompts_with_and_without_drafts(target, draft, regular, drafter, policy, sampling):
+    accepted = 0
+    for seed, n in PROMPTS:
+        prompt = random_prompt(100 + seed)
+        options = {"drafter": drafter, "draft": draft, "policy": policy, "sampling": sampling}
+        rows = decode(open_decoder(target, **options), prompt, new_rows(range(1, n + 1), prompt, 10, seed))
+        assert tokens_of(rows) == regular[sampling, seed], f"prompt {seed}, n = {n}"
+        accepted += sum(row.accepted for row in rows)
+    assert accepted > 0  # otherwise nothing was speculated
+
+
+@pytest.mark.parametrize("packed", [True, False], ids=["packed", "padded"])
+@pytest.mark.parametrize(("drafter", "policy"), WAYS)
+def test_d6_a_row_is_the_same_whatever_runs_beside_it(target, draft, drafter, policy, packed):
+    prompt = random_prompt(4, 11)
+    (alone,) = plain(target, prompt, [1], FREE, max_tokens=30)
+    options = {"drafter": drafter, "draft": draft, "policy": policy, "packed": packed}
+    others = {1: 7} | {n: 1000 + n for n in range(2, 9)}
+
+    def cancel_third(step, decoder):
+        if step == 3:
+            next(row for row in decoder.rows if row.candidate == 3).end("cancelled")
+
+    among = decode(open_decoder(target, **options), prompt, new_rows(range(1, 9), prompt, 30, others))
+    cancelled = decode(open_decoder(target, **options), prompt, new_rows(range(1, 9), prompt, 30, others), cancel_third)
+    assert among[0].tokens == cancelled[0].tokens == alone.tokens
+    assert tokens_of(cancelled[:2] + cancelled[3:]) == tokens_of(among[:2] + among[3:])
+    assert len(cancelled[2].tokens) < 30
+
+
+def test_d6_a_row_that_joins_late_is_the_same(target, draft):
+    prompt = random_prompt(5, 8)
+    want = plain(target, prompt, [1, 2], FREE)
+    decoder = open_decoder(target, drafter="draft-model", draft=draft)
+    logits = decoder.target.prefill(prompt)
+    late = new_rows([2], prompt)
+
+    def join(step, decoder):
+        if step == 4:
+            decoder.join(late, logits)
+
+    first = decode(decoder, prompt, new_rows([1], prompt), join)
+    assert tokens_of(first + late) == tokens_of(want)
+
+
+@pytest.mark.parametrize("n", [2, 5, 16])
+def test_d8_greedy_candidates_are_all_equal(target, draft, n):
+    prompt = random_prompt(6, 9)
+    options = {"drafter": "draft-model", "draft": draft, "policy": "bass", "sampling": GREEDY}
+    rows = decode(open_decoder(target, **options), prompt, new_rows(range(1, n + 1), prompt))
+    assert tokens_of(rows) == [rows[0].tokens] * n
+
+
+class Stubborn:
+    """Proposes what it is told, and is asked for nothing else."""
+
+    name = "stubborn"
+
+    def __init__(self, propose):
+        self._propose = propose
+
+    def begin(self, prompt, between_chunks):
+        return True
+
+    def propose(self, rows, counts):
+        return self._propose(rows, counts)
+
+    def keep(self, rows):
+        pass
+
+
+@pytest.mark.parametrize("rule", ["coupled", "rejection"])
+def test_d12_every_draft_rejected_for_fifty_rounds(target, rule):
+    prompt = random_prompt(8, 6)
+    want = plain(target, prompt, [1, 2], GREEDY, max_tokens=51)
+
+    def wrong(rows, counts):
+        truth = [want[row.candidate - 1].tokens for row in rows]
+        return Proposals(
+            [[(t[len(row.tokens)] + 1) % VOCABULARY] * c for row, t, c in zip(rows, truth, counts, strict=True)]
+        )
+
+    decoder = open_decoder(target, policy="fixed:1", rule=rule, sampling=GREEDY)
+    decoder.drafter = Stubborn(wrong)
+    rows = decode(decoder, prompt, new_rows([1, 2], prompt, max_tokens=51))
+    assert tokens_of(rows) == tokens_of(want)
+    assert [(row.proposed, row.accepted) for row in rows] == [(49, 0)] * 2
+
+
+def test_d12_rows_with_no_one_and_three_drafts_in_one_step(target, draft):
+    prompt = random_prompt(9, 6)
+    decoder = open_decoder(target, drafter="draft-model", draft=draft)
+    decoder.policy.plan = lambda rows: [[0, 1, 3][row.candidate % 3] for row in rows]
+    rows = decode(decoder, prompt, new_rows(range(1, 7), prompt))
+    assert tokens_of(rows) == tokens_of(plain(target, prompt, range(1, 7), FREE))
+    assert rows[2].proposed == 0 < rows[0].proposed < rows[1].proposed
+
+
+def test_d12_a_drafter_that_always_proposes_the_end_token(target):
+    prompt = random_prompt(10, 6)
+    decoder = open_decoder(target, policy="fixed:3")
+    decoder.drafter = Stubborn(lambda rows, counts: Proposals([[2] * count for count in counts]))
+    rows = decode(decoder, prompt, new_rows([1, 2], prompt, eos=[2]))
+    want = plain(target, prompt, [1, 2], FREE, eos=[2])
+    assert tokens_of(rows) == tokens_of(want)
+    assert [row.stop_reason for row in rows] == [row.stop_reason for row in want]
+
+
+@pytest.mark.parametrize(("drafter", "policy"), [("none", "fixed:0"), *WAYS])
+@pytest.mark.parametrize("rule", ["coupled", "rejection"])
+def test_d16_mean_log_probability_equals_a_teacher_forced_pass(target, draft, drafter, policy, rule):
+    prompt = random_prompt(11, 9)
+    options = {"drafter": drafter, "draft": draft, "policy": policy, "rule": rule}
+    stock = copy.deepcopy(target)
+    for row in decode(open_decoder(target, **options), prompt, new_rows(range(1, 5), prompt)):
+        with torch.inference_mode():
+            logits = stock(input_ids=torch.tensor([prompt + row.tokens]), use_cache=False).logits[0]
+        logits = logits[len(prompt) - 1 : -1]
+        want = logits.log_softmax(-1).gather(1, torch.tensor(row.tokens)[:, None]).mean()
+        assert row.mean_log_prob == pytest.approx(want.item(), abs=1e-4)
