@@ -1,0 +1,5 @@
+"""The headless commands. Nothing here imports Qt, and torch only when a model is loaded."""
+
+from app.cli.commands import main
+
+__all__ = ["main"]

@@ -1,0 +1,288 @@
+"""What may be written on the command line, and the request it means."""
+
+import argparse
+import secrets
+from pathlib import Path
+from typing import NoReturn
+
+from engine.contract import ModelChoice, Request, Sampling, Speculation
+from engine.contract.request import ACCEPTANCE_RULES, DRAFTERS, MODES, PRECISIONS
+
+_DESCRIPTION = """\
+Bassline writes several candidates for one coding prompt at once, with a local model,
+runs your tests on each and offers the one that passes.
+
+Without a command the window opens."""
+
+_EXAMPLES = """\
+examples:
+  python main.py                                   the window
+  python main.py --demo                            the window with recorded answers, no model needed
+  python main.py generate "Write a Python function add(a, b)." -n 8 --tests tests.py --export out/
+  python main.py generate --prompt-file prompt.md --json > run.json
+  python main.py generate "anything" --model scripted      try it without a model
+  python main.py test --solution add.py --tests tests.py
+
+All data (models, settings) lives in the folder that BASSLINE_HOME names, if it is set."""
+
+_GENERATE = """\
+Prints the code of the best candidate on stdout and everything else on stderr.
+
+exit code:
+  0    a candidate passes the tests (without tests: at least one candidate finished)
+  1    none does
+  2    something asked for cannot be; a sentence says what
+  130  Ctrl-C; what was there by then is printed and exported"""
+
+_TEST = """\
+Runs the tests on one file, in the same box as the candidates of a model.
+Tests are bare asserts, which see the solution's names directly, or a pytest file, which says
+"from solution import ...".
+
+exit code: 0 it passes, 1 it does not, 2 something asked for cannot be"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One sentence and the way to help, instead of the whole usage."""
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def parser(program: str = "main.py") -> argparse.ArgumentParser:
+    top = _Parser(
+        prog=program,
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    top.add_argument("--demo", action="store_true", help="open the window with recorded answers instead of a model")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    _add_generate(commands)
+    _add_test(commands)
+    _add_models(commands)
+    return top
+
+
+def request_of(arguments: argparse.Namespace, prompt: str) -> Request:
+    """Raises BadRequest with a sentence when a value is out of range."""
+    return Request(
+        prompt=prompt,
+        seed=secrets.randbelow(2**31) if arguments.seed is None else arguments.seed,
+        candidates=arguments.candidates,
+        mode=arguments.mode,
+        sampling=Sampling(
+            temperature=arguments.temperature,
+            top_p=arguments.top_p,
+            top_k=arguments.top_k,
+            max_tokens=arguments.max_tokens,
+            stop=tuple(arguments.stop),
+        ),
+        speculation=Speculation(
+            drafter=arguments.drafter,
+            policy=arguments.policy,
+            acceptance=arguments.acceptance,
+        ),
+        time_budget_s=arguments.time_budget,
+    )
+
+
+def choice_of(arguments: argparse.Namespace) -> ModelChoice:
+    return ModelChoice(
+        model=arguments.model,
+        draft=arguments.draft,
+        precision=arguments.precision,
+        device=arguments.device,
+        offline=arguments.offline,
+    )
+
+
+def _add_generate(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    command = commands.add_parser(
+        "generate",
+        help="write candidates for a prompt and let tests pick",
+        description="Write candidates for a prompt and let tests pick.",
+        epilog=_GENERATE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.add_argument("prompt", nargs="?", help="what the code should do; - reads it from stdin")
+    command.add_argument("--prompt-file", metavar="FILE", help="read the prompt from a file; - is stdin")
+    command.add_argument(
+        "-n",
+        "--candidates",
+        type=int,
+        default=Request.candidates,
+        metavar="N",
+        help=_default(Request.candidates, "how many candidates"),
+    )
+    command.add_argument("--tests", type=Path, metavar="FILE", help="tests in Python: bare asserts or a pytest file")
+    command.add_argument(
+        "--export", type=Path, metavar="FOLDER", help="save all candidates, the tests and result.json there"
+    )
+    command.add_argument("--overwrite", action="store_true", help="let --export replace an earlier run in that folder")
+    command.add_argument("--json", action="store_true", help="print the run as one JSON object instead of the code")
+    command.add_argument(
+        "--progress",
+        choices=("auto", "jsonl", "none"),
+        default="auto",
+        help="what stderr shows meanwhile; jsonl: one event a line",
+    )
+    _add_consent(command)
+    _add_sampling(command)
+    _add_speculation(command)
+    _add_model(command)
+
+
+def _add_sampling(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("sampling")
+    group.add_argument(
+        "--temperature",
+        type=float,
+        default=Sampling.temperature,
+        metavar="T",
+        help=_default(Sampling.temperature, "0 always takes the likeliest token"),
+    )
+    group.add_argument(
+        "--top-p",
+        type=float,
+        default=Sampling.top_p,
+        metavar="P",
+        help=_default(Sampling.top_p, "keep the likeliest tokens that hold this much probability"),
+    )
+    group.add_argument(
+        "--top-k",
+        type=int,
+        default=Sampling.top_k,
+        metavar="K",
+        help=_default("no limit", "keep the K likeliest tokens"),
+    )
+    group.add_argument(
+        "--max-tokens",
+        type=int,
+        default=Sampling.max_tokens,
+        metavar="N",
+        help=_default(Sampling.max_tokens, "cut a candidate after so many tokens"),
+    )
+    group.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="the same seed gives the same candidates (default: a random one, which is printed)",
+    )
+    group.add_argument(
+        "--stop",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="end a candidate before this text; may be given several times",
+    )
+    group.add_argument("--time-budget", type=float, metavar="SECONDS", help="cut what is not finished by then")
+    group.add_argument(
+        "--mode",
+        choices=MODES,
+        default=Request.mode,
+        help=_default(Request.mode, "chat: the prompt is a request; completion: the prompt is the start of the code"),
+    )
+
+
+def _add_speculation(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("speculation (changes the speed, never the distribution of the text)")
+    group.add_argument(
+        "--drafter",
+        choices=DRAFTERS,
+        default=Speculation.drafter,
+        help=_default(Speculation.drafter, "who guesses ahead"),
+    )
+    group.add_argument(
+        "--policy",
+        default=Speculation.policy,
+        metavar="{goodput,bass,fixed:N}",
+        help=_default(Speculation.policy, "how far ahead"),
+    )
+    group.add_argument(
+        "--acceptance",
+        choices=ACCEPTANCE_RULES,
+        default=Speculation.acceptance,
+        help=_default(Speculation.acceptance, "which guesses count"),
+    )
+
+
+def _add_model(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("model")
+    group.add_argument(
+        "--model",
+        default=ModelChoice.model,
+        metavar="NAME",
+        help="a name from 'models list', a folder or a GGUF file; 'scripted' plays recorded answers (default: default)",
+    )
+    group.add_argument(
+        "--draft", default=ModelChoice.draft, metavar="NAME", help="a small model of the same family that guesses ahead"
+    )
+    group.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        default=ModelChoice.precision,
+        help=_default(ModelChoice.precision, "numbers the weights are kept in"),
+    )
+    group.add_argument(
+        "--device",
+        default=ModelChoice.device,
+        metavar="{auto,cpu,cuda}",
+        help=_default(ModelChoice.device, "where it runs"),
+    )
+    group.add_argument("--offline", action="store_true", help="never use the network")
+
+
+def _add_test(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    command = commands.add_parser(
+        "test",
+        help="run tests on one file",
+        description="Run tests on one file.",
+        epilog=_TEST,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.add_argument("--solution", type=Path, required=True, metavar="FILE", help="the code to test")
+    command.add_argument("--tests", type=Path, required=True, metavar="FILE", help="bare asserts or a pytest file")
+    command.add_argument("--json", action="store_true", help="print the report as one JSON object")
+    _add_consent(command)
+
+
+def _add_models(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    models = commands.add_parser(
+        "models", help="list models, or fetch one", description="The models Bassline knows.", allow_abbrev=False
+    )
+    what = models.add_subparsers(dest="models_command", metavar="COMMAND", required=True, parser_class=_Parser)
+    listing = what.add_parser("list", help="every model of the catalogue, and whether it is on this disk")
+    listing.add_argument("--json", action="store_true", help="print one JSON array")
+    fetch = what.add_parser("fetch", help="download and convert a model now, so that it is ready later")
+    fetch.add_argument(
+        "model", nargs="?", default=ModelChoice.model, help="a name from 'models list' (default: default)"
+    )
+    fetch.add_argument(
+        "--device",
+        default=ModelChoice.device,
+        metavar="{auto,cpu,cuda}",
+        help=_default(ModelChoice.device, "where it will run, which decides the form of the weights"),
+    )
+    fetch.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        default=ModelChoice.precision,
+        help=_default(ModelChoice.precision, "numbers the weights are kept in"),
+    )
+    fetch.add_argument(
+        "--progress", choices=("auto", "jsonl", "none"), default="auto", help="what stderr shows meanwhile"
+    )
+    fetch.add_argument("--offline", action="store_true", help="never use the network: say whether the model is here")
+
+
+def _add_consent(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--yes", action="store_true", help="run the code even where this computer cannot seal it off, without asking"
+    )
+
+
+def _default(value: object, sentence: str) -> str:
+    return f"{sentence} (default: {value})"

@@ -1,0 +1,21 @@
+"""Ctrl-C as a message, so that what is there can be kept."""
+
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+
+@contextlib.contextmanager
+def on_interrupt(heed: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C calls ``heed``, between two steps of the main thread; a second one raises KeyboardInterrupt."""
+
+    def first(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, before)
+        heed()
+
+    before = signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
