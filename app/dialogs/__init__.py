@@ -1,0 +1,1 @@
+"""Questions, each asked once, with buttons that say what they do."""

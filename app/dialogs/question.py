@@ -1,0 +1,58 @@
+"""Questions with two answers: consent to an unsealed test run, and closing while something runs."""
+
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QVBoxLayout, QWidget
+
+from app.widgets.controls import label
+
+
+class Question(QDialog):
+    """``answered`` with ``accepted`` or ``rejected``; Escape and closing it mean the safe answer, which has focus."""
+
+    def __init__(self, parent: QWidget, title: str, text: str, points: tuple[str, ...], yes: str, no: str):
+        super().__init__(parent)
+        self.setWindowTitle(title)
+        self.setModal(True)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(20, 18, 20, 14)
+        column.setSpacing(10)
+        column.addWidget(label(title, role="title", wrap=True))
+        column.addWidget(label(text, wrap=True))
+        for point in points:
+            column.addWidget(label(f"•  {point}", tone="warning", wrap=True))
+        buttons = QDialogButtonBox()
+        self.yes = buttons.addButton(yes, QDialogButtonBox.ButtonRole.AcceptRole)
+        self.no = buttons.addButton(no, QDialogButtonBox.ButtonRole.RejectRole)
+        for button, name in ((self.yes, yes), (self.no, no)):
+            button.setAccessibleName(name)
+            button.setAutoDefault(True)
+        self.no.setDefault(True)
+        self.no.setFocus()
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        column.addSpacing(4)
+        column.addWidget(buttons)
+        self.setMinimumWidth(480)
+
+
+def consent(parent: QWidget, sentence: str) -> Question:
+    """Tests would run model-written code without a sealed box; ``sentence`` says why."""
+    return Question(
+        parent,
+        "Run the tests without a sealed box?",
+        "The candidates are programs that a model wrote. Unsealed, they run with your own rights: they can read and "
+        "change your files and use the network. Read them first.",
+        (sentence,),
+        "Run them unsealed",
+        "Don't run",
+    )
+
+
+def closing(parent: QWidget, doing: str) -> Question:
+    return Question(
+        parent,
+        "Close Bassline?",
+        f"{doing} Closing stops it, and candidates that were not saved are lost.",
+        (),
+        "Stop and close",
+        "Keep working",
+    )

@@ -1,0 +1,205 @@
+"""The worker thread: messages go in, text and events come out.
+
+Nothing crosses by a signal per token. The engine's thread leaves everything in an Inbox under one lock, and one
+timer in the main thread empties it twenty times a second.
+"""
+
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, QThread, QTimer, Signal
+
+from engine.contract import (
+    BasslineError,
+    Close,
+    Closed,
+    Engine,
+    Event,
+    Generate,
+    Load,
+    LoadFailed,
+    Message,
+    Ready,
+    RunFinished,
+    StepDone,
+    TextAdded,
+)
+
+TICK_MS = 50
+DRAIN_S = 0.015
+CLOSE_S = 5.0
+
+
+@dataclass(frozen=True)
+class Broken:
+    """The engine's thread ended by an error; nothing follows."""
+
+    reason: str
+    details: str
+
+
+class Inbox:
+    """Events on their way to the main thread. Any thread puts, one takes.
+
+    Text of one candidate that waits here is one entry however many tokens it was, and of the totals only the last
+    are kept; neither ever passes another kind of event, so what is taken is in the order in which it was said.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: deque[Event | Broken | _Stretch] = deque()
+
+    def put(self, event: Event | Broken) -> None:
+        with self._lock:
+            if not isinstance(event, TextAdded | StepDone):
+                self._entries.append(event)
+                return
+            last = self._entries[-1] if self._entries else None
+            if not isinstance(last, _Stretch) or last.run != event.run:
+                last = _Stretch(event.run)
+                self._entries.append(last)
+            last.add(event)
+
+    def take(self, budget_s: float = DRAIN_S) -> Iterator[Event | Broken]:
+        """Events in order, until none is left or ``budget_s`` of work has been done on them."""
+        until = time.perf_counter() + budget_s
+        while True:
+            with self._lock:
+                entry = self._entries.popleft() if self._entries else None
+            if entry is None:
+                return
+            yield from entry.events() if isinstance(entry, _Stretch) else (entry,)
+            if time.perf_counter() > until:
+                return
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._entries)
+
+
+class _Stretch:
+    """Text and totals between two events of other kinds."""
+
+    def __init__(self, run: str):
+        self.run = run
+        self._pieces: dict[int, list[str]] = {}
+        self._last: dict[int, TextAdded] = {}
+        self._totals: StepDone | None = None
+
+    def add(self, event: TextAdded | StepDone) -> None:
+        if isinstance(event, StepDone):
+            self._totals = event
+        else:
+            self._pieces.setdefault(event.candidate, []).append(event.text)
+            self._last[event.candidate] = event
+
+    def events(self) -> Iterator[Event]:
+        for number, last in self._last.items():
+            yield TextAdded(self.run, number, "".join(self._pieces[number]), last.tokens, last.at_s)
+        if self._totals is not None:
+            yield self._totals
+
+
+class _Worker(QThread):
+    """Runs one engine from its making to Closed."""
+
+    def __init__(self, open_engine: Callable[[], Engine], inbox: Inbox, parent: QObject):
+        super().__init__(parent)
+        self.setObjectName("engine")
+        self._open, self._inbox = open_engine, inbox
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+        self._early: list[Message] = []  # said before there was an engine to hear it
+
+    def submit(self, message: Message) -> None:
+        with self._lock:
+            if self._engine is None:
+                self._early.append(message)
+            else:
+                self._engine.submit(message)
+
+    def run(self) -> None:
+        try:
+            engine = self._open()
+            with self._lock:
+                self._engine = engine
+                for message in self._early:
+                    engine.submit(message)
+            engine.run(self._inbox.put)
+        except BasslineError as error:
+            self._inbox.put(Broken(str(error), traceback.format_exc()))
+        except Exception as error:
+            words = f"The engine broke down ({error or type(error).__name__}); choose a model to start it again."
+            self._inbox.put(Broken(words, traceback.format_exc()))
+
+
+class EngineThread(QObject):
+    """One engine on its own thread, as the main thread sees it.
+
+    ``said`` is emitted in the main thread, once per event; ``drained`` after each tick that brought any. The timer
+    ticks only while an answer is due.
+    """
+
+    said = Signal(object)
+    drained = Signal()
+
+    def __init__(self, open_engine: Callable[[], Engine], parent: QObject | None = None):
+        super().__init__(parent)
+        self._inbox = Inbox()
+        self._due: list[Load | Generate] = []  # messages whose last word has not come yet
+        self._closed = False
+        self._timer = QTimer(self)
+        self._timer.setInterval(TICK_MS)
+        self._timer.timeout.connect(self.drain)
+        self._worker = _Worker(open_engine, self._inbox, self)
+        self._worker.start()
+
+    @property
+    def alive(self) -> bool:
+        """It can still answer; false once the engine has closed or broken down."""
+        return not self._closed
+
+    def submit(self, message: Message) -> None:
+        """Hand over a message; never blocks. Cancel reaches the engine at once, whatever else is waiting."""
+        if isinstance(message, Load | Generate):
+            self._due.append(message)
+        self._worker.submit(message)
+        self._timer.start()
+
+    def drain(self) -> None:
+        """Pass on what has come, for at most 15 ms."""
+        came = False
+        for event in self._inbox.take():
+            came = True
+            for word in self._last_words(event) if isinstance(event, Broken) else (event,):
+                self._note(word)
+                self.said.emit(word)
+        if came:
+            self.drained.emit()
+        if not self._due and not len(self._inbox):
+            self._timer.stop()
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, Ready | LoadFailed):
+            self._due = [message for message in self._due if not isinstance(message, Load)]
+        elif isinstance(event, RunFinished):
+            self._due = [m for m in self._due if not (isinstance(m, Generate) and m.run == event.run)]
+        elif isinstance(event, Closed):
+            self._closed, self._due = True, []
+
+    def _last_words(self, broken: Broken) -> list[Event]:
+        """What a broken engine can no longer say itself: every run and load that was due has failed."""
+        runs = [message.run for message in self._due if isinstance(message, Generate)]
+        words: list[Event] = [RunFinished(run, "failed", None, broken.reason, broken.details) for run in runs]
+        return [*(words or [LoadFailed(broken.reason, broken.details)]), Closed()]
+
+    def close(self) -> bool:
+        """End the engine and its thread; false if it did not end within 5 seconds. Nothing is said any more."""
+        self._timer.stop()
+        self._closed = True
+        self._worker.submit(Close())
+        return self._worker.wait(int(CLOSE_S * 1000))

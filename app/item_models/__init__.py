@@ -1,0 +1,1 @@
+"""What the window's lists and tabs show, apart from how it is painted."""

@@ -1,0 +1,90 @@
+"""From the command to the window and out again: application, event loop, crash log, orderly shutdown."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from PySide6.QtCore import QSocketNotifier, QTimer
+from PySide6.QtWidgets import QApplication
+
+import qasync  # isort: skip - it looks for a Qt that was imported before it
+
+from engine.runner.client import RunnerClient
+
+from app.controller import Controller
+from app.crash_log import CrashLog
+from app.engines import SCRIPTED, open_engine
+from app.testing import OpenRunner
+from app.theme import Theme
+from app.widgets.main_window import MainWindow
+from engine.contract import Engine
+from engine.models.catalog import DEFAULT, catalog
+from engine.session import paths
+
+STUCK = 3  # exit code when the engine's thread did not end in time
+
+
+def main(argv: list[str]) -> int:
+    """Open the window and stay until it is closed. ``--demo`` plays a recorded run. Returns the exit code."""
+    application = QApplication(["bassline", *argv])
+    application.setApplicationDisplayName("Bassline")
+    application.setDesktopFileName("bassline")
+    application.setQuitOnLastWindowClosed(False)  # our own event ends the loop, after an orderly shutdown
+    crashes = CrashLog(paths.logs())
+    with crashes.installed():
+        controller = build(Theme(application), open_engine, RunnerClient, paths.settings())
+        crashes.broke.connect(controller.window.notice.say)
+        with qasync.QEventLoop(application) as loop:
+            clean = loop.run_until_complete(_live(controller, demo="--demo" in argv))
+        if not clean:
+            crashes.dump_stacks()
+            os._exit(STUCK)  # a thread that still runs would abort the process on the way out
+    return 0
+
+
+def build(theme: Theme, engine: Callable[[str], Engine], runner: OpenRunner, settings: Path) -> Controller:
+    """The window with everything behind it, not shown yet. ``settings`` is a folder."""
+    window = MainWindow(theme, model_names(), settings)
+    return Controller(window, engine, runner)
+
+
+def model_names() -> list[tuple[str, str]]:
+    """Title and name of what the model box offers."""
+    known = [(entry.title, entry.name) for entry in catalog().model]
+    return [("Default for this machine", DEFAULT), *known, ("Scripted demo (no model)", SCRIPTED)]
+
+
+async def _live(controller: Controller, demo: bool) -> bool:
+    """Until the window has closed; false if the engine would not end."""
+    over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    controller.closed.connect(over.set_result)
+    with _signals_close(controller):
+        controller.window.show()
+        if demo:
+            QTimer.singleShot(0, controller.offer_demo)
+        return await over
+
+
+@contextlib.contextmanager
+def _signals_close(controller: Controller) -> Iterator[None]:
+    """Ctrl-C in the terminal and a polite kill close the window as its own button does, without the question."""
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    far.setblocking(False)
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    before_fd = signal.set_wakeup_fd(far.fileno())
+    notifier = QSocketNotifier(near.fileno(), QSocketNotifier.Type.Read)
+    notifier.activated.connect(controller.shut_down)
+    try:
+        yield
+    finally:
+        notifier.setEnabled(False)
+        signal.set_wakeup_fd(before_fd)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        near.close()
+        far.close()

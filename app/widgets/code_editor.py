@@ -1,0 +1,107 @@
+"""Where a person types: the prompt, and the tests."""
+
+from PySide6.QtCore import QEvent, Qt, QTimer
+from PySide6.QtGui import QKeyEvent, QTextCursor
+from PySide6.QtWidgets import QPlainTextEdit, QWidget
+
+from app.highlight import LARGEST, Colouring
+from app.theme import Theme, monospace
+
+REST_MS = 80
+INDENT = "    "
+
+
+class CodeEditor(QPlainTextEdit):
+    """``language`` empty is prose: Tab leaves it. In code Tab indents, and Ctrl+Tab leaves."""
+
+    def __init__(self, theme: Theme, name: str, placeholder: str, language: str = "", parent: QWidget | None = None):
+        super().__init__(parent)
+        self._theme, self._language = theme, language
+        self.setAccessibleName(name)
+        self.setPlaceholderText(placeholder)
+        self.setTabChangesFocus(not language)
+        self.document().setDocumentMargin(8)
+        if language:
+            self.setFont(monospace())
+            self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+            self.setTabStopDistance(self.fontMetrics().horizontalAdvance(INDENT))
+        self._colouring = Colouring(self.document(), theme.colours)
+        self._rest = QTimer(self)
+        self._rest.setSingleShot(True)
+        self._rest.setInterval(REST_MS)
+        self._rest.timeout.connect(self._colour)
+        self.document().contentsChange.connect(self._changed)
+        theme.changed.connect(self._recolour)
+
+    def text(self) -> str:
+        """What was typed. ``toPlainText`` would turn no-break spaces into blanks."""
+        return self.document().toRawText().replace("\u2029", "\n")
+
+    @property
+    def blank(self) -> bool:
+        """Nothing but white space, as far as a glance can tell: asked at every key, also with a megabyte in here."""
+        return self.document().characterCount() < 1000 and not self.text().strip()
+
+    def replace_text(self, text: str) -> None:
+        """Put ``text`` in the place of everything, as one step that Undo takes back."""
+        cursor = self.textCursor()
+        cursor.select(QTextCursor.SelectionType.Document)
+        cursor.insertText(text)
+        cursor.movePosition(QTextCursor.MoveOperation.Start)
+        self.setTextCursor(cursor)
+
+    def event(self, event: QEvent) -> bool:
+        if (
+            self._language
+            and isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.KeyPress
+            and event.key() in (Qt.Key.Key_Tab, Qt.Key.Key_Backtab)
+        ):
+            forward = event.key() == Qt.Key.Key_Tab and not event.modifiers() & Qt.KeyboardModifier.ShiftModifier
+            if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+                return self.focusNextPrevChild(forward)
+            self._indent() if forward else self._unindent()
+            return True
+        return super().event(event)
+
+    def focusNextPrevChild(self, forward: bool) -> bool:  # noqa: N802
+        # QPlainTextEdit refuses when Tab is its own; our Ctrl+Tab has already decided.
+        return QWidget.focusNextPrevChild(self, forward)
+
+    def _indent(self) -> None:
+        cursor = self.textCursor()
+        if not cursor.hasSelection():
+            cursor.insertText(INDENT[cursor.positionInBlock() % len(INDENT) :])
+            return
+        for line in self._selected_lines(cursor):
+            line.insertText(INDENT)
+        cursor.endEditBlock()
+
+    def _unindent(self) -> None:
+        cursor = self.textCursor()
+        for line in self._selected_lines(cursor):
+            text = line.block().text()
+            for _ in range(min(len(INDENT), len(text) - len(text.lstrip(" ")))):
+                line.deleteChar()
+        cursor.endEditBlock()
+
+    def _selected_lines(self, cursor: QTextCursor) -> list[QTextCursor]:
+        """A cursor at the start of each line of the selection; opens an edit block that the caller ends."""
+        document = self.document()
+        first = document.findBlock(cursor.selectionStart()).blockNumber()
+        last = document.findBlock(cursor.selectionEnd()).blockNumber()
+        cursor.beginEditBlock()
+        return [QTextCursor(document.findBlockByNumber(number)) for number in range(first, last + 1)]
+
+    def _changed(self, position: int, removed: int, added: int) -> None:
+        if self._language and not self._colouring.painting:
+            self._colouring.stop()
+            self._rest.start()
+
+    def _colour(self) -> None:
+        if self.document().characterCount() <= LARGEST:
+            self._colouring.colour(self.text(), self._language)
+
+    def _recolour(self) -> None:
+        self._colouring.use(self._theme.colours)
+        self._colour()

@@ -1,0 +1,56 @@
+"""Buttons and labels in this window's manner."""
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QWidget
+
+from app.theme import Theme
+
+
+def label(text: str = "", *, tone: str = "", role: str = "", wrap: bool = False) -> QLabel:
+    """Plain text whatever is in it. ``tone`` colours it, ``role`` is title or heading."""
+    result = QLabel(text)
+    result.setTextFormat(Qt.TextFormat.PlainText)
+    result.setProperty("tone", tone)
+    result.setProperty("role", role)
+    result.setWordWrap(wrap)
+    return result
+
+
+def set_tone(widget: QWidget, tone: str) -> None:
+    """Change a tone after the widget was shown; the sheet must be asked again."""
+    if widget.property("tone") != tone:
+        widget.setProperty("tone", tone)
+        widget.style().unpolish(widget)
+        widget.style().polish(widget)
+
+
+class ActionButton(QPushButton):
+    """Shows an action and does it: text, icon, tooltip and whether it can be done now come from there.
+
+    Qt's own way is a tool button; push buttons take the focus and Space on every platform.
+    """
+
+    def __init__(self, theme: Theme, action: QAction, icon: str, kind: str = "", parent: QWidget | None = None):
+        super().__init__(parent)
+        self._theme, self._action, self._icon = theme, action, icon
+        self.setProperty("kind", kind)
+        self.setAutoDefault(False)
+        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        self.setText(action.text())
+        self.setAccessibleName(action.text().rstrip("…"))
+        self.clicked.connect(action.trigger)
+        action.changed.connect(self._follow)
+        theme.changed.connect(self._paint_icon)
+        self._paint_icon()
+        self._follow()
+
+    def _follow(self) -> None:
+        if not self._action.isEnabled() and self.hasFocus():
+            self.window().setFocus(Qt.FocusReason.OtherFocusReason)
+        self.setEnabled(self._action.isEnabled())
+        self.setToolTip(self._action.toolTip())
+
+    def _paint_icon(self) -> None:
+        colour = "on_accent" if self.property("kind") == "primary" else "text"
+        self.setIcon(self._theme.icon(self._icon, colour))

@@ -1,0 +1,78 @@
+"""How far a load has come: the stage in words, a bar, the numbers, and a way out."""
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QPushButton, QWidget
+
+from app.widgets.controls import label
+from engine.contract import Loading
+
+_STAGES = {
+    "download": "Downloading",
+    "convert": "Converting once for this machine",
+    "weights": "Loading weights",
+    "check": "Checking the model",
+    "warm-up": "Warming up",
+}
+
+
+class LoadingStrip(QFrame):
+    """Hidden until ``show_stage``."""
+
+    cancelled = Signal()
+
+    def __init__(self, parent: QWidget | None = None):
+        super().__init__(parent)
+        self.setProperty("kind", "notice")
+        self.setAccessibleName("Loading")
+        self._stage = label()
+        self._bar = QProgressBar()
+        self._bar.setTextVisible(False)
+        self._bar.setAccessibleName("Loading progress")
+        self._numbers = label(tone="muted")
+        self._cancel = QPushButton("Cancel")
+        self._cancel.setAccessibleName("Cancel loading")
+        self._cancel.setAutoDefault(False)
+        self._cancel.clicked.connect(self._give_up)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 5, 6, 5)
+        row.setSpacing(12)
+        row.addWidget(self._stage)
+        row.addWidget(self._bar, 1)
+        row.addWidget(self._numbers)
+        row.addWidget(self._cancel)
+        self.hide()
+
+    def begin(self, model: str) -> None:
+        self._stage.setText(f"Loading {model}")
+        self._numbers.setText("")
+        self._bar.setRange(0, 0)
+        self._cancel.setEnabled(True)
+        self._cancel.setToolTip("Stop loading")
+        self.show()
+
+    def show_stage(self, event: Loading) -> None:
+        """A length that is not known is a bar that moves without saying how far."""
+        self._stage.setText(_STAGES.get(event.stage, event.stage.capitalize()))
+        self._bar.setRange(0, 1000 if event.total else 0)
+        if event.total:
+            self._bar.setValue(1000 * event.done // event.total)
+        self._numbers.setText(in_numbers(event))
+
+    def stopping(self) -> None:
+        self._stage.setText("Stopping…")
+        self._cancel.setEnabled(False)
+        self._cancel.setToolTip("Stopping…")
+
+    def _give_up(self) -> None:
+        self.stopping()
+        self.cancelled.emit()
+
+
+def in_numbers(event: Loading) -> str:
+    """ "77 of 491 MB, 16 %"; other units than bytes by their name."""
+    if not event.total:
+        return f"{event.done / 1e6:,.0f} MB" if event.unit == "bytes" and event.done else ""
+    percent = f"{100 * event.done // event.total} %"
+    if event.unit == "bytes":
+        return f"{event.done / 1e6:,.0f} of {event.total / 1e6:,.0f} MB, {percent}"
+    return f"{event.done:,} of {event.total:,} {event.unit}, {percent}"

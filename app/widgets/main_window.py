@@ -1,0 +1,171 @@
+"""The window: its parts, their places and what it remembers. What happens in it is the controller's."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, QSettings, Qt, Signal
+from PySide6.QtGui import QAction, QCloseEvent, QKeySequence
+from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QTabWidget, QVBoxLayout, QWidget
+
+from app.actions import ACTIONS, MENUS, Situation
+from app.item_models.candidates import CandidatesModel
+from app.theme import Theme
+from app.widgets.candidate_page import CandidatePage
+from app.widgets.code_editor import CodeEditor
+from app.widgets.loading_strip import LoadingStrip
+from app.widgets.notice import Notice
+from app.widgets.run_bar import RunBar
+from app.widgets.start_page import StartPage
+from app.widgets.status_line import StatusLine
+
+TESTS_HINT = """\
+Asserts that see the candidate's names:
+
+assert add(1, 2) == 3
+
+or a pytest file:
+
+from solution import add
+
+def test_add():
+    assert add(1, 2) == 3
+
+Tab indents; Ctrl+Tab leaves the editor."""
+
+
+class MainWindow(QMainWindow):
+    """``wants_to_close`` is said instead of closing; the controller asks, shuts down and calls ``let_go``."""
+
+    wants_to_close = Signal()
+
+    def __init__(self, theme: Theme, models: list[tuple[str, str]], settings: Path):
+        super().__init__()
+        self.setWindowTitle("Bassline")
+        self.setWindowIcon(theme.icon("window", "accent"))
+        self.setMinimumSize(1000, 640)
+        self._theme = theme
+        self._settings = QSettings(str(settings / "window.ini"), QSettings.Format.IniFormat)
+        self._may_close = False
+        self.actions_by_id = self._make_actions()
+        self.candidates = CandidatesModel(self)
+        self.bar = RunBar(theme, self.actions_by_id, models)
+        self.notice = Notice(theme)
+        self.loading = LoadingStrip()
+        self.prompt = CodeEditor(theme, "Prompt", "What should the code do?")
+        self.tests = CodeEditor(theme, "Tests", TESTS_HINT, "python")
+        self.start_page = StartPage(theme)
+        self.page = CandidatePage(theme, self.actions_by_id, self.candidates)
+        self.status = StatusLine()
+        self._lay_out()
+        self._restore()
+        theme.changed.connect(self._paint_icons)
+        self.prompt.setFocus()
+
+    def on(self, id: str, do: Callable[[], None]) -> None:
+        """What an action does."""
+        self.actions_by_id[id].triggered.connect(lambda _checked=False: do())
+
+    def enable(self, now: Situation) -> None:
+        """Grey what makes no sense now; the tooltip says why."""
+        for action in ACTIONS:
+            reason = action.blocked(now)
+            qt = self.actions_by_id[action.id]
+            qt.setEnabled(not reason)
+            qt.setToolTip(reason or (f"{action.tip} ({_key_text(qt)})" if action.key else action.tip))
+
+    def show_candidates(self, shown: bool) -> None:
+        """Either the candidates or the start page."""
+        self._right.setCurrentWidget(self.page if shown else self.start_page)
+
+    def go_to_editor(self, editor: CodeEditor) -> None:
+        self.editors.setCurrentWidget(editor)
+        editor.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def let_go(self) -> None:
+        """Close for good."""
+        self._may_close = True
+        self.close()
+
+    def remembered(self, key: str) -> str:
+        return str(self._settings.value(key, ""))
+
+    def remember(self, key: str, value: str) -> None:
+        self._settings.setValue(key, value)
+
+    def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
+        if not self._may_close:
+            event.ignore()
+            self.wants_to_close.emit()
+            return
+        self._settings.setValue("geometry", self.saveGeometry())
+        self._settings.setValue("splitter", self._splitter.saveState())
+        self._settings.sync()
+        event.accept()
+
+    def _lay_out(self) -> None:
+        self.editors = QTabWidget()
+        self.editors.setAccessibleName("Prompt and tests")
+        self.editors.setDocumentMode(True)
+        self.editors.tabBar().setProperty("kind", "plain")
+        self.editors.tabBar().setAccessibleName("Prompt and tests")
+        self.editors.addTab(self.prompt, "Prompt")
+        self.editors.addTab(self.tests, "Tests")
+        self._right = QStackedWidget()
+        self._right.addWidget(self.start_page)
+        self._right.addWidget(self.page)
+        self._splitter = QSplitter(Qt.Orientation.Horizontal)
+        self._splitter.setChildrenCollapsible(False)
+        self._splitter.setHandleWidth(12)
+        self._splitter.addWidget(self.editors)
+        self._splitter.addWidget(self._right)
+        self._splitter.setStretchFactor(0, 0)
+        self._splitter.setStretchFactor(1, 1)
+        self._splitter.setSizes([340, 920])
+        self.editors.setMinimumWidth(260)
+        self._right.setMinimumWidth(480)
+        centre = QWidget()
+        column = QVBoxLayout(centre)
+        column.setContentsMargins(12, 8, 12, 6)
+        column.setSpacing(8)
+        for part in (self.bar, self.loading, self.notice):
+            column.addWidget(part)
+        column.addWidget(self._splitter, 1)
+        column.addWidget(self.status)
+        self.setCentralWidget(centre)
+
+    def _make_actions(self) -> dict[str, QAction]:
+        menus = {name: self.menuBar().addMenu(f"&{name}") for name in MENUS}
+        made: dict[str, QAction] = {}
+        for action in ACTIONS:
+            qt = QAction(action.text, self)
+            qt.setCheckable(action.checkable)
+            if action.id == "generate":  # both Enter keys
+                qt.setShortcuts([QKeySequence(action.key), QKeySequence("Ctrl+Enter")])
+            elif action.key:
+                qt.setShortcut(QKeySequence(action.key))
+            if action.menu:
+                if action.id == "quit" or action.id == "candidate_1":
+                    menus[action.menu].addSeparator()
+                menus[action.menu].addAction(qt)
+            self.addAction(qt)
+            made[action.id] = qt
+        self._paint_icons(made)
+        return made
+
+    def _paint_icons(self, made: dict[str, QAction] | None = None) -> None:
+        for action in ACTIONS:
+            if action.icon:
+                (made or self.actions_by_id)[action.id].setIcon(self._theme.icon(action.icon))
+
+    def _restore(self) -> None:
+        geometry, splitter = self._settings.value("geometry"), self._settings.value("splitter")
+        if isinstance(geometry, QByteArray):
+            self.restoreGeometry(geometry)
+        else:
+            self.resize(1280, 760)
+        if isinstance(splitter, QByteArray):
+            self._splitter.restoreState(splitter)
+
+
+def _key_text(action: QAction) -> str:
+    return action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)

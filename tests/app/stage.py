@@ -1,0 +1,178 @@
+"""A whole window on the scripted engine with a clock that the test moves, and a runner that knows its answers."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtWidgets import QApplication
+
+from app.controller import Controller
+from app.engines import recorded_answers
+from app.start import build
+from app.theme import Theme
+from app.widgets.main_window import MainWindow
+from engine.contract import Engine
+from engine.runner.protocol import Answer, ConsentNeeded, Test, TestFinished, TestProgress, TestStarted
+from engine.runner.report import Report, TestResult
+from engine.scripted import HandClock, Script, ScriptedEngine, from_texts
+
+LAMPS = {
+    "files": "the candidate sees no file of yours",
+    "network": "no network",
+    "memory": "limited to 1 GiB",
+    "processes": "limited, and all ended afterwards",
+}
+ASSERTS = (
+    'assert roman_to_int("III") == 3\nassert roman_to_int("LVIII") == 58\nassert roman_to_int("MCMXCIV") == 1994\n'
+)
+PROMPT = "Write a Python function roman_to_int(s) that converts a Roman numeral to an integer."
+
+
+def verdict_by_subtraction(test: Test) -> Report:
+    """The recorded answers that are right all look at the next letter."""
+    right = "i + 1" in test.solution or "zip(" in test.solution or "reversed" in test.solution
+    last = TestResult("line 3", "passed", seconds=0.001)
+    if not right:
+        last = TestResult("line 3", "failed", 'assert roman_to_int("MCMXCIV") == 1994, where it returned 2216', 0.001)
+    tests = (TestResult("line 1", "passed", seconds=0.001), TestResult("line 2", "passed", seconds=0.001), last)
+    return Report("pass" if right else "fail", "split", tests=tests, lamps=LAMPS, seconds=0.21)
+
+
+@dataclass
+class RehearsedRunner:
+    """Answers at once, or when ``held`` is let go. ``sealed`` False asks for consent first."""
+
+    answer: Callable[[Answer], None]
+    judge: Callable[[Test], Report] = verdict_by_subtraction
+    sealed: bool = True
+    hold: bool = False
+    heard: list[Test] = field(default_factory=list)
+    held: list[Test] = field(default_factory=list)
+    cancelled: list[str] = field(default_factory=list)
+    closed: bool = False
+
+    def test(self, test: Test) -> None:
+        self.heard.append(test)
+        if not self.sealed and not test.consent:
+            self.answer(ConsentNeeded(test.id, "This machine has no bubblewrap."))
+        elif self.hold:
+            self.held.append(test)
+            self.answer(TestStarted(test.id, 3))
+        else:
+            self._finish(test)
+
+    def let_go(self) -> None:
+        held, self.held = self.held, []
+        for test in held:
+            self._finish(test)
+
+    def cancel(self, id: str) -> None:
+        self.cancelled.append(id)
+        self.answer(TestFinished(id, Report("infra", "split", why="cancelled")))
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _finish(self, test: Test) -> None:
+        report = self.judge(test)
+        self.answer(TestStarted(test.id, len(report.tests)))
+        for result in report.tests:
+            self.answer(TestProgress(test.id, result))
+        self.answer(TestFinished(test.id, report))
+
+
+class StageClock(HandClock):
+    """Stands still until it is moved; after ``let_run`` nobody waits for it any more."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._runs = False
+
+    def let_run(self) -> None:
+        self._runs = True
+        self.advance(1e6)
+
+    def sleep(self, seconds: float) -> None:
+        if not self._runs:
+            super().sleep(seconds)
+
+
+class Stage:
+    """``advance`` moves the engine's clock step by step; nothing happens otherwise."""
+
+    def __init__(self, theme: Theme, script: Script, home: Path, sealed: bool = True, hold: bool = False):
+        self.script, self.clock = script, StageClock()
+        self.engines: list[ScriptedEngine] = []
+        self.runner: RehearsedRunner | None = None
+        self._sealed, self._hold = sealed, hold
+        self.controller: Controller = build(theme, self._open_engine, self._open_runner, home)
+        self.window: MainWindow = self.controller.window
+        self.window.bar.choose_model("scripted")
+
+    def _open_engine(self, model: str) -> Engine:
+        self.engines.append(ScriptedEngine(self.script, self.clock))
+        return self.engines[-1]
+
+    def _open_runner(self, answer: Callable[[Answer], None]) -> RehearsedRunner:
+        self.runner = RehearsedRunner(answer, sealed=self._sealed, hold=self._hold)
+        return self.runner
+
+    def do(self, action: str) -> None:
+        """As a key or a menu would: nothing happens when it is greyed."""
+        self.window.actions_by_id[action].trigger()
+        QApplication.processEvents()
+
+    def until(self, fact: Callable[[], bool], steps: int = 4000) -> None:
+        """Let the clock go on until ``fact`` holds."""
+        for _ in range(steps):
+            if fact():
+                return
+            self.clock.advance(self.script.step_s)
+            self.settle()
+        raise AssertionError(f"it never came: {self.window.status.text!r}, notice {self.window.notice.sentence!r}")
+
+    def steps(self, count: int) -> None:
+        for _ in range(count):
+            self.clock.advance(self.script.step_s)
+            self.settle()
+
+    def settle(self) -> None:
+        """Let the engine's thread say what it has to say at this moment, and the window take it in."""
+        time.sleep(0.002)
+        if self.controller.thread is not None:
+            self.controller.thread.drain()
+        QApplication.processEvents()
+
+    def write(self, prompt: str = PROMPT, tests: str = ASSERTS) -> None:
+        self.window.prompt.replace_text(prompt)
+        self.window.tests.replace_text(tests)
+
+    def generate(self, count: int = 4) -> None:
+        self.window.bar.apply(_with(self.window, count))
+        self.do("generate")
+
+    def finish(self) -> None:
+        self.until(lambda: self.controller.run is not None and self.controller.run.ended)
+
+
+def _with(window: MainWindow, count: int):  # type: ignore[no-untyped-def]
+    from dataclasses import replace
+
+    return replace(window.bar.settings(), candidates=count, seed=1)
+
+
+@contextmanager
+def stage(theme: Theme, home: Path, script: Script | None = None, **options: bool) -> Iterator[Stage]:
+    """A stage that is swept afterwards: thread ended, window gone, no timer left."""
+    result = Stage(theme, script or from_texts(recorded_answers(), chunk=6), home, **options)
+    try:
+        yield result
+    finally:
+        result.clock.let_run()
+        result.controller.shut_down()
+        result.window.deleteLater()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        QApplication.processEvents()
