@@ -1,0 +1,173 @@
+"""The command line as a user has it: a process with arguments, stdin, stdout, stderr and an exit code."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.engines import recorded_answers
+from engine.contract.wire import event_from_line
+from engine.selection.code_blocks import solution
+
+ROOT = Path(__file__).parents[2]
+CANDIDATE_KEYS = [
+    "id",
+    "seed",
+    "state",
+    "text",
+    "code",
+    "tokens",
+    "proposed",
+    "accepted",
+    "mean_logprob",
+    "stop_reason",
+    "tests",
+]
+METRIC_KEYS = [
+    "time_to_first_token_s",
+    "time_to_first_finished_s",
+    "time_to_first_passing_s",
+    "total_s",
+    "tokens_per_second",
+    "ms_per_token",
+    "acceptance_rate",
+    "steps",
+    "device",
+    "precision",
+    "drafter",
+    "policy",
+    "acceptance",
+]
+
+
+def bassline(*words: str | Path, stdin: bytes = b"", **environment: str) -> "subprocess.CompletedProcess[bytes]":
+    command = [sys.executable, "-W", "error", str(ROOT / "main.py"), *map(str, words)]
+    return subprocess.run(command, input=stdin, capture_output=True, timeout=120, env=_environment(**environment))
+
+
+def _environment(**changes: str) -> dict[str, str]:
+    hidden = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    return {name: value for name, value in os.environ.items() if name not in hidden} | changes
+
+
+@pytest.fixture
+def tests_file(tmp_path: Path) -> Path:
+    path = tmp_path / "t.py"
+    path.write_bytes(b'assert roman_to_int("III") == 3\r\nassert roman_to_int("MCMXCIV") == 1994\r\n')
+    return path
+
+
+def test_the_whole_path(tmp_path: Path, tests_file: Path) -> None:
+    out = tmp_path / "out folder ä"
+    options = ["-n", "3", "--seed", "7", "--json", "--yes", "--tests", tests_file, "--export", out]
+    done = bassline("generate", "-", "--model", "scripted", *options, stdin="Übersetze römische Zahlen".encode())
+    assert done.returncode == 0, done.stderr.decode()
+
+    printed = json.loads(done.stdout)
+    assert list(printed) == ["candidates", "metrics"]
+    assert list(printed["metrics"]) == METRIC_KEYS
+    assert list(printed["metrics"]["ms_per_token"]) == ["first", "last", "mean"]
+    assert printed["metrics"]["time_to_first_passing_s"] > 0
+    candidates = printed["candidates"]
+    assert [list(candidate) for candidate in candidates] == [CANDIDATE_KEYS] * 3
+    assert [(c["id"], c["seed"], c["state"], c["text"]) for c in candidates] == [
+        (number, 7, "done", text) for number, text in enumerate(recorded_answers()[:3], 1)
+    ]
+    assert [list(candidate["tests"]) for candidate in candidates] == [["verdict", "passed", "failed", "why"]] * 3
+    assert [c["tests"]["verdict"] for c in candidates] == ["pass", "fail", "pass"]
+    assert "2216 == 1994" in candidates[1]["tests"]["why"]
+
+    files = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert json.loads(files.pop("result.json"))["request"]["prompt"] == "Übersetze römische Zahlen"
+    assert files.pop("tests.py") == tests_file.read_bytes()
+    assert files.pop("best.py") == candidates[0]["code"].encode()
+    assert files == {f"candidate-{c['id']}.py": c["code"].encode() for c in candidates}
+
+
+def test_the_code_alone_on_stdout_and_events_on_stderr() -> None:
+    done = bassline("generate", "anything", "--model", "scripted", "-n", "1", "--progress", "jsonl")
+    assert done.returncode == 0
+    assert done.stdout.decode() == solution(recorded_answers()[0]).code
+    lines = done.stderr.decode().splitlines()
+    events = [event_from_line(line) for line in lines if json.loads(line)["event"] != "Note"]
+    names = [type(event).__name__ for event in events]
+    assert names[0] == "Loading"
+    assert names.index("Ready") < names.index("RunStarted") < names.index("TextAdded") < names.index("RunFinished")
+
+
+def test_no_candidate_passes(tests_file: Path, tmp_path: Path) -> None:
+    tests_file.write_text("def test_it():\n    from solution import roman_to_int\n    assert roman_to_int('I') == 2\n")
+    options = ["-n", "2", "--yes", "--tests", tests_file, "--export", tmp_path / "out"]
+    done = bassline("generate", "anything", "--model", "scripted", *options)
+    assert done.returncode == 1, done.stderr.decode()
+    assert b"None of 2 candidates passes" in done.stderr
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "candidate-1.py",
+        "candidate-2.py",
+        "result.json",
+        "tests.py",
+    ]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
+def test_ctrl_c_keeps_what_is_there(tmp_path: Path) -> None:
+    words = ["generate", "anything", "--model", "scripted", "-n", "4", "--progress", "jsonl", "--json"]
+    command = [sys.executable, str(ROOT / "main.py"), *words, "--export", str(tmp_path / "out")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment()) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        seen: dict[str, Any] = {}
+        while seen.get("event") != "CandidateFinished":
+            seen = json.loads(process.stderr.readline())
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+        assert process.returncode == 130
+    candidates = json.loads(out)["candidates"]
+    assert [(c["state"], c["stop_reason"]) for c in candidates] == [
+        ("stopped", "cancelled"),
+        ("done", "stop"),  # the shortest of the recorded answers
+        ("stopped", "cancelled"),
+        ("stopped", "cancelled"),
+    ]
+    assert all(candidate["text"] for candidate in candidates)
+    assert (tmp_path / "out" / "candidate-2.py").read_text() == candidates[1]["code"]
+
+
+def test_test_prints_the_verdict_alone(tests_file: Path, tmp_path: Path) -> None:
+    right, wrong = tmp_path / "right.py", tmp_path / "wrong.py"
+    right.write_text(solution(recorded_answers()[0]).code)
+    wrong.write_text(solution(recorded_answers()[1]).code)
+    done = bassline("test", "--solution", right, "--tests", tests_file, "--json", "--yes")
+    assert (done.returncode, json.loads(done.stdout)["verdict"], json.loads(done.stdout)["passed"]) == (0, "pass", 2)
+    done = bassline("test", "--solution", wrong, "--tests", tests_file, "--yes")
+    assert done.returncode == 1
+    assert done.stdout.decode().startswith("fail: 1 of 2 tests passed\n")
+    assert b"2216 == 1994" in done.stdout
+
+
+def test_without_a_display_the_same_job_is_shown_as_a_command() -> None:
+    done = bassline()
+    assert done.returncode == 0
+    assert b"no display" in done.stdout
+    assert b'python main.py generate "' in done.stdout
+
+
+def test_help_is_not_an_error_and_bad_use_is() -> None:
+    assert b"examples:" in bassline("--help").stdout
+    done = bassline("generate", "anything", "-n", "many")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode().count("\n") == 1
+
+
+def test_a_reader_that_leaves_is_no_crash() -> None:
+    command = [sys.executable, str(ROOT / "main.py"), "models", "list"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=60, env=_environment())
+    os.close(writer)
+    assert b"Traceback" not in done.stderr

@@ -1,0 +1,384 @@
+"""Each command in this process: bad use, exit codes, consent, engines that fail, Ctrl-C at every moment."""
+
+import io
+import json
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.cli import commands, generation
+from app.cli.commands import main
+from app.cli.progress import PlainLines
+from engine.contract import (
+    CandidateFinished,
+    Closed,
+    Emit,
+    Generate,
+    Load,
+    Mailbox,
+    Message,
+    Ready,
+    RunFinished,
+    RunStarted,
+)
+from engine.runner.protocol import Answer, ConsentNeeded, Lamps, Test, TestFinished, TestProgress, TestStarted
+from engine.runner.report import Report, TestResult
+from engine.scripted import Script, ScriptedCandidate, ScriptedEngine
+
+GOOD, BAD = "```python\ngood = 1\n```\n", "```python\nbad = 1\n```\n"
+
+
+class FakeRunner:
+    """Code passes when it says "good". ``sealed`` and ``asks`` decide what it wants to know first."""
+
+    sealed, asks, mute = True, False, False
+
+    def __init__(self, on_message: Callable[[Answer], None]):
+        self.answer = on_message
+        self.tests: list[Test] = []
+        self.cancelled: list[str] = []
+        self.closed = False
+        FakeRunner.last = self
+
+    last: "FakeRunner"
+
+    def probe(self) -> None:
+        self.answer(Lamps(self.sealed, note="" if self.sealed else "There is no sandbox here."))
+
+    def test(self, test: Test) -> None:
+        self.tests.append(test)
+        if self.mute:
+            return
+        if self.asks and not test.consent:
+            self.answer(ConsentNeeded(test.id, "This test file needs consent."))
+            return
+        result = TestResult("t", "passed" if "good" in test.solution else "failed", "assert good")
+        self.answer(TestStarted(test.id, 1))
+        self.answer(TestProgress(test.id, result))
+        verdict = "pass" if result.outcome == "passed" else "fail"
+        self.answer(TestFinished(test.id, Report(verdict, "split", tests=(result,))))
+
+    def cancel(self, id: str) -> None:
+        self.cancelled.append(id)
+        self.answer(TestFinished(id, Report("infra", "split", "cancelled")))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
+    """Run ``generate`` on a script (or another engine) with the fake runner; the exit code."""
+    tests = tmp_path / "t.py"
+    tests.write_text("assert good")
+
+    def run(
+        *words: str, texts: tuple[str, ...] = (GOOD,), engine: Any = None, tests_too: bool = True, **fake: Any
+    ) -> int:
+        script = Script(tuple(ScriptedCandidate((text,)) for text in texts), step_s=0.001)
+        runner = type("Runner", (FakeRunner,), fake)
+        monkeypatch.setattr(commands, "open_engine", lambda model: engine or ScriptedEngine(script))
+        monkeypatch.setattr(commands, "RunnerClient", runner)
+        more = ["--tests", str(tests)] if tests_too else []
+        return main(["generate", "anything", "-n", str(len(texts)), *more, *words])
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["generate"], "There is no prompt"),
+        (["generate", " "], "The prompt is empty"),
+        (["generate", "x", "--prompt-file", "y"], "not both"),
+        (["generate", "--prompt-file", "missing.md"], "missing.md does not exist"),
+        (["generate", "--prompt-file", "folder"], "is a folder"),
+        (["generate", "--prompt-file", "latin.txt"], "is not UTF-8 text (line 2)"),
+        (["generate", "x", "--tests", "missing.py"], "tests file missing.py does not exist"),
+        (["generate", "x", "--tests", "empty.py"], "is empty"),
+        (["generate", "x", "--tests", "latin.txt"], "not UTF-8"),
+        (["generate", "x", "-n", "0"], "between 1 and 128"),
+        (["generate", "x", "--temperature", "-1"], "Temperature"),
+        (["generate", "x", "--top-p", "2"], "top-p"),
+        (["generate", "x", "--top-k", "-1"], "top-k"),
+        (["generate", "x", "--max-tokens", "0"], "Max tokens"),
+        (["generate", "x", "--seed", "-1"], "seed"),
+        (["generate", "x", "--time-budget", "0"], "time budget"),
+        (["generate", "x", "--stop", ""], "stop string is empty"),
+        (["generate", "x", "--policy", "fast"], "goodput, bass or fixed:N"),
+        (["generate", "x", "--drafter", "oracle"], "--drafter"),
+        (["generate", "x", "--model", ""], "No model was named"),
+        (["generate", "x", "--export", "latin.txt"], "exists already"),
+        (["generate", "x", "--export", "full"], "exists already"),
+        (["generate", "x", "--temp", "1"], "--temp"),
+        (["test", "--solution", "empty.py"], "--tests"),
+        (["test", "--solution", "missing.py", "--tests", "empty.py"], "solution missing.py does not exist"),
+        (["models"], "COMMAND"),
+        (["models", "fetch", "no-such-model", "--offline"], "No model is called"),
+        (["fly"], "fly"),
+    ],
+)
+def test_bad_use_is_one_sentence_and_2(
+    words: list[str],
+    sentence: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BASSLINE_HOME", str(tmp_path / "home"))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "result.json").write_text("{}")
+    (tmp_path / "latin.txt").write_bytes(b"ok\n\xe9t\xe9\n")
+    (tmp_path / "empty.py").write_text(" \n")
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["-"], ["--prompt-file", "-"]])
+def test_prompt_from_stdin(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xe9")))
+    assert main(["generate", *words]) == 2
+    assert "The prompt on stdin is not UTF-8" in capsys.readouterr().err
+
+
+class TestExitCodes:
+    def test_0_when_one_passes(self, play: Callable[..., int], capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+        assert play(texts=(BAD, BAD, GOOD)) == 0
+        out, err = capsysbinary.readouterr()
+        assert out == b"good = 1\n"
+        assert b"1 of 3 candidates pass; candidate 3 is the pick (passed 1 of 1)." in err
+        assert FakeRunner.last.closed
+
+    def test_the_same_code_is_tested_once(self, play: Callable[..., int]) -> None:
+        assert play(texts=(GOOD, "Hello\n" + GOOD, BAD)) == 0
+        assert sorted(test.solution for test in FakeRunner.last.tests) == ["bad = 1\n", "good = 1\n"]
+
+    def test_1_when_none_does(self, play: Callable[..., int], capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+        assert play(texts=(BAD,)) == 1
+        assert (
+            b"None of 1 candidates passes; the best is 1, failed 1 of 1: assert good" in capsysbinary.readouterr().err
+        )
+
+    @pytest.mark.parametrize("verdict", ["pass-soft", "infra", "tampered", "needs-in-process"])
+    def test_1_when_the_verdict_is_no_full_pass(self, play: Callable[..., int], verdict: str) -> None:
+        def test(self: FakeRunner, test: Test) -> None:
+            self.answer(TestFinished(test.id, Report(verdict, "split")))
+
+        assert play(test=test) == 1
+
+    def test_without_tests_finishing_counts(self, play: Callable[..., int]) -> None:
+        assert play(tests_too=False) == 0
+        assert play("--max-tokens", "1", texts=(GOOD,), tests_too=False) == 0
+        failing = ScriptedEngine(Script((ScriptedCandidate(("x",), fails=True),), step_s=0.001))
+        assert play(engine=failing, tests_too=False) == 1
+
+
+class TestEnginesThatFail:
+    def test_a_load_that_fails(self, play: Callable[..., int], capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+        engine = ScriptedEngine(Script((), step_s=0.001, load_failure="The file is cut off."))
+        assert play("--json", engine=engine) == 1
+        out, err = capsysbinary.readouterr()
+        assert (out, err.count(b"The file is cut off.")) == (b"", 1)
+
+    def test_a_run_that_fails_keeps_what_finished(
+        self, play: Callable[..., int], capsysbinary: pytest.CaptureFixture[bytes]
+    ) -> None:
+        candidates = (ScriptedCandidate((GOOD,)), ScriptedCandidate(tuple("long text")))
+        engine = ScriptedEngine(Script(candidates, step_s=0.001, run_failure="Out of memory."))
+        assert play("--json", texts=(GOOD, BAD), engine=engine) == 0
+        out, err = capsysbinary.readouterr()
+        assert [c["state"] for c in json.loads(out)["candidates"]] == ["done", "failed"]
+        assert b"Out of memory." in err
+
+    def test_a_refused_request_is_bad_use(self, play: Callable[..., int]) -> None:
+        def refuse(message: Generate, emit: Emit) -> None:
+            emit(RunFinished(message.run, "refused", reason="The prompt is too long."))
+
+        assert play(engine=FakeEngine(refuse)) == 2
+
+    def test_an_engine_that_crashes(self, play: Callable[..., int], capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+        def crash(message: Generate, emit: Emit) -> None:
+            emit(RunStarted(message.run, 1, (1, 2), 1))
+            emit(CandidateFinished(message.run, 1, "done", "stop", GOOD, 3, 0, 0, -1.0, 0.1))
+            raise RuntimeError("index out of range")
+
+        assert play("--json", texts=(GOOD, BAD), engine=FakeEngine(crash)) == 0
+        out, err = capsysbinary.readouterr()
+        assert [c["state"] for c in json.loads(out)["candidates"]] == ["done", "failed"]
+        assert b"The engine stopped with an error: index out of range" in err
+
+
+class FakeEngine:
+    """Loads at once, then does what it is told with each Generate."""
+
+    def __init__(self, generate: Callable[[Generate, Emit], None]):
+        self.mailbox, self.generate = Mailbox(), generate
+
+    def submit(self, message: Message) -> None:
+        self.mailbox.put(message)
+
+    def run(self, emit: Emit) -> None:
+        emit(Ready("fake", "cpu", "none", 100))
+        while isinstance(message := self.mailbox.next(), Load | Generate):
+            if isinstance(message, Generate):
+                self.generate(message, emit)
+        emit(Closed())
+
+
+class TestConsent:
+    def test_without_a_sandbox_nothing_runs(
+        self, play: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))  # no terminal, so this is no answer
+        assert play(sealed=False) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "There is no sandbox here. Nothing was run; add --yes" in err
+        assert (FakeRunner.last.tests, FakeRunner.last.closed) == ([], True)
+
+    def test_yes_consents(self, play: Callable[..., int]) -> None:
+        assert play("--yes", sealed=False) == 0
+        assert [test.consent for test in FakeRunner.last.tests] == [True]
+
+    def test_with_a_sandbox_yes_gives_no_consent_that_nobody_asked_for(self, play: Callable[..., int]) -> None:
+        assert play("--yes") == 0
+        assert [test.consent for test in FakeRunner.last.tests] == [False]
+
+    @pytest.mark.parametrize(("typed", "code"), [("y\n", 0), ("Yes\n", 0), ("n\n", 2), ("\n", 2), ("", 2)])
+    def test_a_terminal_asks(
+        self, play: Callable[..., int], monkeypatch: pytest.MonkeyPatch, typed: str, code: int
+    ) -> None:
+        stdin = io.StringIO(typed)
+        monkeypatch.setattr(stdin, "isatty", lambda: True)
+        monkeypatch.setattr(sys, "stdin", stdin)
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+        assert play(sealed=False) == code
+
+    def test_a_test_file_that_needs_consent(self, play: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+        assert play("--yes", asks=True) == 0
+        assert [test.consent for test in FakeRunner.last.tests] == [False, True]
+        assert play(asks=True) == 1
+        assert "This test file needs consent. The tests were not run" in capsys.readouterr().err
+
+    def test_the_test_command_asks_too(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "a.py").write_text("good = 1")
+        words = ["test", "--solution", str(tmp_path / "a.py"), "--tests", str(tmp_path / "a.py")]
+        monkeypatch.setattr(commands, "RunnerClient", type("Runner", (FakeRunner,), {"asks": True}))
+        assert main(words) == 2
+        assert "Nothing was run" in capsys.readouterr().err
+        assert main([*words, "--yes"]) == 0
+        assert capsys.readouterr().out == "pass: 1 of 1 tests passed\n"
+
+    def test_a_runner_that_never_answers(
+        self, play: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr(generation, "_PROBE_S", 0.01)
+        assert play(probe=lambda self: None) == 2
+        assert "The test runner did not start" in capsys.readouterr().err
+
+
+class TestCtrlC:
+    @pytest.mark.parametrize("moment", ["Loading", "Ready", "RunStarted", "PromptProgress", "TextAdded"])
+    def test_at_any_moment(self, play: Callable[..., int], moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        pressed = _press_at(moment, monkeypatch)
+        long = ScriptedEngine(Script((ScriptedCandidate(tuple("x" * 10_000)),), step_s=0.001))
+        assert play("--json", engine=long) == 130
+        assert pressed == [moment]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert FakeRunner.last.closed
+
+    def test_while_tests_run(
+        self, play: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+    ) -> None:
+        _press_at("RunFinished", monkeypatch)
+        assert play("--json", mute=True) == 130
+        assert FakeRunner.last.cancelled == [FakeRunner.last.tests[0].id]
+        candidate = json.loads(capsysbinary.readouterr().out)["candidates"][0]
+        assert (candidate["state"], candidate["tests"]) == ("done", None)
+
+    def test_a_second_one_leaves_at_once(self, play: Callable[..., int], monkeypatch: pytest.MonkeyPatch) -> None:
+        def deaf(message: Generate, emit: Emit) -> None:
+            emit(RunStarted(message.run, 1, (1,), 1))
+
+        monkeypatch.setattr(generation, "_CLOSE_S", 0.1)
+        _press_at("RunStarted", monkeypatch)
+        monkeypatch.setattr(PlainLines, "note", lambda self, sentence: _press())  # "Stopping; ..." is all it says
+        assert play(engine=FakeEngine(deaf)) == 130
+
+
+def _press() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def _press_at(moment: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Press Ctrl-C when the first event of that name is shown."""
+    pressed: list[str] = []
+
+    def event(self: PlainLines, event: Any, run: Any = None) -> None:
+        if type(event).__name__ == moment and not pressed:
+            pressed.append(moment)
+            _press()
+
+    monkeypatch.setattr(PlainLines, "event", event)
+    return pressed
+
+
+def test_export_says_what_it_saved_and_needs_leave_to_replace(
+    play: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "out")
+    assert play("--export", out, texts=(BAD, GOOD)) == 0
+    assert f"Saved to {out}: 5 files; best.py is candidate 2." in capsys.readouterr().err
+    assert play("--export", out) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert play("--export", out, "--overwrite") == 0
+    assert not (tmp_path / "out" / "candidate-2.py").exists()
+
+
+def test_a_random_seed_is_shown(play: Callable[..., int], capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert play("--json", tests_too=False) == 0
+    out, err = capsysbinary.readouterr()
+    assert f"seed {json.loads(out)['candidates'][0]['seed']}," in err.decode()
+
+
+def test_options_reach_the_request(play: Callable[..., int]) -> None:
+    seen: list[Any] = []
+
+    def generate(message: Generate, emit: Emit) -> None:
+        seen.append(message.request)
+        emit(RunFinished(message.run, "finished"))
+
+    words = "--temperature 0.5 --top-p 0.9 --top-k 40 --max-tokens 99 --seed 3 --stop A --stop B --time-budget 60"
+    words += " --mode completion --drafter suffix --policy fixed:4 --acceptance rejection"
+    play(*words.split(), engine=FakeEngine(generate), texts=(GOOD, BAD))
+    request = seen[0]
+    assert (request.prompt, request.seed, request.candidates, request.mode) == ("anything", 3, 2, "completion")
+    assert request.time_budget_s == 60
+    sampling = request.sampling
+    assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.max_tokens) == (0.5, 0.9, 40, 99)
+    assert sampling.stop == ("A", "B")
+    speculation = request.speculation
+    assert (speculation.drafter, speculation.policy, speculation.acceptance) == ("suffix", "fixed:4", "rejection")
+
+
+def test_models_list(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("BASSLINE_HOME", str(tmp_path))
+    assert main(["models", "list", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert sum(row["default"] for row in rows) == 1
+    assert main(["models", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [row["name"] for row in rows]
