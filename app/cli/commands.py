@@ -1,23 +1,25 @@
 """Each command: read, do, print, and the exit code."""
 
 import argparse
+import io
 import os
 import queue
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from app.cli import summary
 from app.cli.arguments import choice_of, parser, request_of
 from app.cli.generation import ConsentMissing, Generation, Job
 from app.cli.inputs import read_prompt, read_tests, read_text
 from app.cli.output import one_line, print_code, print_object, say
 from app.cli.progress import Progress, open_progress
 from app.engines import open_engine
-from engine.contract import BasslineError, LoadCancelled
+from engine.contract import BadRequest, BasslineError, LoadCancelled
 from engine.runner.client import RunnerClient
 from engine.runner.protocol import Answer, ConsentNeeded, Test, TestFinished
 from engine.runner.report import Report
-from engine.session.export import check_folder, chosen, export_run
+from engine.session.export import AlreadyExists, check_folder, chosen, export_run
 from engine.session.run import Run
 
 PASSED, NONE_PASSED, BAD_USE, INTERRUPTED = 0, 1, 2, 130
@@ -25,6 +27,8 @@ PASSED, NONE_PASSED, BAD_USE, INTERRUPTED = 0, 1, 2, 130
 
 def main(words: list[str]) -> int:
     """Run one command and return its exit code. Errors a person can act on are one sentence on stderr."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr does it: a sentence never fails to print
     try:
         arguments = parser().parse_args(words)
     except SystemExit as leaving:  # argparse has said why
@@ -55,27 +59,30 @@ def generate(arguments: argparse.Namespace) -> int:
     request, choice = request_of(arguments, read_prompt(arguments)), choice_of(arguments)
     tests = read_tests(arguments.tests)
     if arguments.export is not None and not arguments.overwrite:
-        check_folder(arguments.export)
+        _check_export_folder(arguments.export)
     progress = open_progress(arguments.progress)
     engine = open_engine(choice.model)
     generation = Generation(Job(request, choice, tests), engine, RunnerClient, _asker(arguments.yes), progress)
     generation.play()
     run = generation.run
-    if generation.load_failed and not generation.interrupted:
+    if generation.interrupted and run.state == "waiting":
+        return INTERRUPTED
+    if generation.load_failed:
         progress.note(f"bassline: {generation.load_failed.reason}")
         return NONE_PASSED
     if run.reason:
         progress.note(f"bassline: {run.reason}")
+    saved = _export(generation, arguments.export, arguments.overwrite, progress)
+    progress.note(summary.outcome(run))
+    if run.metrics is not None:
+        progress.note(summary.speed(run, run.metrics))
     if arguments.json:
         print_object(run.result())
     elif (best := run.best()) is not None:
         print_code(run.candidates[best].code)
-    progress.note(summary(run))
-    if arguments.export is not None and any(candidate.text for candidate in run.candidates.values()):
-        _export(generation, arguments.export, arguments.overwrite, progress)
     if generation.interrupted:
         return INTERRUPTED
-    return exit_code(run)
+    return exit_code(run) if saved else BAD_USE
 
 
 def exit_code(run: Run) -> int:
@@ -84,26 +91,6 @@ def exit_code(run: Run) -> int:
     candidates = run.candidates.values()
     good = (c.passed for c in candidates) if run.tests else (c.state in ("done", "cut") for c in candidates)
     return PASSED if any(good) else NONE_PASSED
-
-
-def summary(run: Run) -> str:
-    """What came of the run, in one or two sentences."""
-    count, best = len(run.candidates), run.best()
-    if best is None:
-        return f"None of {count} candidates wrote any code."
-    if not run.tests:
-        finished = sum(c.state == "done" for c in run.candidates.values())
-        text = f"{finished} of {count} candidates finished; candidate {best} is shown."
-    elif chosen(run) is None:
-        why = one_line(run.candidates[best].why)
-        text = f"None of {count} candidates passes; the best is {best}, {run.candidates[best].tests_label}"
-        text += f": {why}" if why else "."
-    else:
-        passing = sum(c.passed for c in run.candidates.values())
-        text = (
-            f"{passing} of {count} candidates pass; candidate {best} is the pick ({run.candidates[best].tests_label})."
-        )
-    return f"{text} {_speed(run)}".rstrip()
 
 
 def test(arguments: argparse.Namespace) -> int:
@@ -144,30 +131,27 @@ def models(arguments: argparse.Namespace) -> int:
     return list_models(arguments) if arguments.models_command == "list" else fetch(arguments)
 
 
-def _export(generation: Generation, folder: Path, overwrite: bool, progress: Progress) -> None:
-    files = export_run(generation.run, folder, generation.job.choice, generation.ready, overwrite)
+def _check_export_folder(folder: Path) -> None:
+    try:
+        check_folder(folder)
+    except AlreadyExists as error:
+        raise BadRequest(f"{error.path} exists already; choose another folder, or add --overwrite.") from None
+
+
+def _export(generation: Generation, folder: Path | None, overwrite: bool, progress: Progress) -> bool:
+    """Before anything is printed, so that a reader who leaves costs nothing; False when it could not be saved."""
+    run = generation.run
+    if folder is None or not any(candidate.text for candidate in run.candidates.values()):
+        return True
+    try:
+        files = export_run(run, folder, generation.job.choice, generation.ready, overwrite)
+    except BasslineError as error:
+        progress.note(f"bassline: {error}")
+        return False
     pick = next((path.name for path in files if path.stem == "best"), None)
-    kept = f"{len(files)} files" + (f"; {pick} is candidate {chosen(generation.run)}" if pick else "")
-    progress.note(f"Saved to {folder}: {kept}.")
-
-
-def _speed(run: Run) -> str:
-    metrics = run.metrics
-    if metrics is None:
-        return ""
-    seconds = {
-        "first token": metrics.time_to_first_token_s,
-        "first finished": metrics.time_to_first_finished_s,
-        "first passing": run.first_passing_s,
-        "all": metrics.total_s,
-    }
-    parts = [f"{name} {value:.1f} s" for name, value in seconds.items() if value is not None]
-    if metrics.tokens_per_second is not None:
-        parts.append(f"{metrics.tokens_per_second:.0f} tokens/s")
-    if metrics.acceptance_rate is not None:
-        parts.append(f"drafts accepted {100 * metrics.acceptance_rate:.0f} %")
-    text = ", ".join(parts)
-    return text[:1].upper() + text[1:] + "."
+    best = f"; {pick} is candidate {chosen(run)}" if pick else ""
+    progress.note(f"Saved to {folder}: {len(files)} files{best}.")
+    return True
 
 
 def _asker(yes: bool) -> Callable[[str], bool]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from engine.runner.report import Report
 from engine.selection.code_blocks import parse_python
 
+_DISTANCES = ("same code", "same code but for spacing", "same AST")
+
 
 @dataclass(frozen=True)
 class Likeness:
@@ -34,11 +36,11 @@ class Fingerprint:
     def likeness(self, other: "Fingerprint") -> str:
         """Why the two are the same, in words; empty when they are not."""
         if self.exact == other.exact:
-            return "same text"
+            return _DISTANCES[0]
         if self.normalised == other.normalised:
-            return "same but for spacing"
+            return _DISTANCES[1]
         if self.tree and self.tree == other.tree:
-            return "same syntax tree"
+            return _DISTANCES[2]
         return ""
 
 
@@ -49,14 +51,12 @@ def normalised(code: str) -> str:
 
 
 def first_alike(fingerprint: Fingerprint, earlier: Iterable[tuple[int, Fingerprint]]) -> Likeness | None:
-    """The first of ``earlier`` with the closest likeness there is."""
-    best: Likeness | None = None
-    order = ("same text", "same but for spacing", "same syntax tree")
-    for number, other in earlier:
-        reason = fingerprint.likeness(other)
-        if reason and (best is None or order.index(reason) < order.index(best.reason)):
-            best = Likeness(number, reason, exact=reason == order[0])
-    return best
+    """The closest likeness to one of ``earlier``; of several, the first."""
+    alike = [(_DISTANCES.index(reason), number) for number, other in earlier if (reason := fingerprint.likeness(other))]
+    if not alike:
+        return None
+    distance, number = min(alike)
+    return Likeness(number, _DISTANCES[distance], exact=distance == 0)
 
 
 def groups(fingerprints: Mapping[int, Fingerprint]) -> dict[int, int]:

@@ -113,7 +113,7 @@ def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
         (["generate", "x", "--drafter", "oracle"], "--drafter"),
         (["generate", "x", "--model", ""], "No model was named"),
         (["generate", "x", "--export", "latin.txt"], "exists already"),
-        (["generate", "x", "--export", "full"], "exists already"),
+        (["generate", "x", "--export", "full"], "exists already; choose another folder, or add --overwrite"),
         (["generate", "x", "--temp", "1"], "--temp"),
         (["test", "--solution", "empty.py"], "--tests"),
         (["test", "--solution", "missing.py", "--tests", "empty.py"], "solution missing.py does not exist"),
@@ -346,6 +346,24 @@ def test_export_says_what_it_saved_and_needs_leave_to_replace(
     assert "exists already" in capsys.readouterr().err
     assert play("--export", out, "--overwrite") == 0
     assert not (tmp_path / "out" / "candidate-2.py").exists()
+
+
+def test_what_cannot_be_saved_is_printed_all_the_same(
+    play: Callable[..., int], tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert play("--export", str(tmp_path / "file" / "out")) == 2
+    out, err = capsysbinary.readouterr()
+    assert out == b"good = 1\n"
+    assert b"could not be saved: part of the path is a file" in err
+
+
+def test_ctrl_c_before_the_run_prints_nothing(
+    play: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _press_at("Loading", monkeypatch)
+    assert play("--json") == 130
+    assert capsys.readouterr().out == ""
 
 
 def test_a_random_seed_is_shown(play: Callable[..., int], capsysbinary: pytest.CaptureFixture[bytes]) -> None:

@@ -65,7 +65,7 @@ def test_plain_lines() -> None:
         "m is ready (cpu, int8). Running without draft.",
         "2 candidates, seed 7, prompt of 12 tokens.",
         "Candidate 1 done: 3 tokens in 2.0 s.",
-        "Candidate 2 cut: 3 tokens in 3.0 s, same text as candidate 1.",
+        "Candidate 2 cut: 3 tokens in 3.0 s, same code as candidate 1.",
         "Candidate 1 failed 1 of 1: assert '\\x1b[2J' == 1",
     ]
 

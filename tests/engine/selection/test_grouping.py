@@ -11,10 +11,10 @@ PLAIN = "def f(a):\n    return a\n"
 @pytest.mark.parametrize(
     ("other", "reason"),
     [
-        (PLAIN, "same text"),
-        ("def f(a):  \r\n\r\n    return a", "same but for spacing"),
-        ("\ufeff" + PLAIN, "same but for spacing"),
-        ("# why\ndef f( a ):\n  return (a)\n", "same syntax tree"),
+        (PLAIN, "same code"),
+        ("def f(a):  \r\n\r\n    return a", "same code but for spacing"),
+        ("\ufeff" + PLAIN, "same code but for spacing"),
+        ("# why\ndef f( a ):\n  return (a)\n", "same AST"),
         ("def f(b):\n    return b\n", ""),
         ("def f(a):\n    return a +\n", ""),
     ],
@@ -28,7 +28,7 @@ def test_indentation_is_not_spacing() -> None:
 
 
 def test_code_that_does_not_parse_is_compared_by_text() -> None:
-    assert Fingerprint.of("def f(:").likeness(Fingerprint.of("def f(:\n")) == "same but for spacing"
+    assert Fingerprint.of("def f(:").likeness(Fingerprint.of("def f(:\n")) == "same code but for spacing"
     assert not Fingerprint.of("def f(:").likeness(Fingerprint.of("def g(:"))
 
 
@@ -40,7 +40,7 @@ def test_the_closest_likeness_wins_then_the_earliest() -> None:
     earlier = [(n, Fingerprint.of(code)) for n, code in [(1, PLAIN + "# end\n"), (2, PLAIN + "\n"), (3, PLAIN + "\n")]]
     alike = first_alike(Fingerprint.of(PLAIN), earlier)
     assert alike is not None
-    assert (alike.number, alike.reason, alike.exact) == (2, "same but for spacing", False)
+    assert (alike.number, alike.reason, alike.exact) == (2, "same code but for spacing", False)
     assert first_alike(Fingerprint.of("other"), earlier) is None
 
 

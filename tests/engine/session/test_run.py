@@ -213,7 +213,7 @@ class TestTesting:
         assert [c.report for c in run.candidates.values()] == [PASS] * 4
         same = run.candidates[4].same_as
         assert same is not None
-        assert (same.number, same.reason) == (1, "same text")
+        assert (same.number, same.reason) == (1, "same code")
 
     def test_code_that_only_means_the_same_is_tested_itself(self) -> None:
         run = feed(a_run(2), ended(1, "```\nx = 1\n```"), ended(2, "```\nx  =  1\n```"))

@@ -1,0 +1,39 @@
+"""What came of a run, in sentences."""
+
+from app.cli.output import one_line
+from engine.contract import Metrics
+from engine.session.export import chosen
+from engine.session.run import Run
+
+
+def outcome(run: Run) -> str:
+    """How many candidates are good, and which one is shown and why."""
+    count, best = len(run.candidates), run.best()
+    if best is None:
+        return f"None of {count} candidates wrote any code."
+    candidate = run.candidates[best]
+    if not run.tests:
+        finished = sum(c.state == "done" for c in run.candidates.values())
+        return f"{finished} of {count} candidates finished; candidate {best} is shown."
+    if chosen(run) is None:
+        why = f": {one_line(candidate.why)}" if candidate.why else "."
+        return f"None of {count} candidates passes; the best is {best}, {candidate.tests_label}{why}"
+    passing = sum(c.passed for c in run.candidates.values())
+    return f"{passing} of {count} candidates pass; candidate {best} is the pick ({candidate.tests_label})."
+
+
+def speed(run: Run, metrics: Metrics) -> str:
+    """How long it took, and whether guessing ahead paid."""
+    seconds = {
+        "first token": metrics.time_to_first_token_s,
+        "first finished": metrics.time_to_first_finished_s,
+        "first passing": run.first_passing_s,
+        "all written": metrics.total_s,
+    }
+    parts = [f"{name} {value:.1f} s" for name, value in seconds.items() if value is not None]
+    if metrics.tokens_per_second is not None:
+        parts.append(f"{metrics.tokens_per_second:.0f} tokens/s")
+    if metrics.acceptance_rate is not None:
+        parts.append(f"drafts accepted {100 * metrics.acceptance_rate:.0f} %")
+    text = ", ".join(parts)
+    return text[:1].upper() + text[1:] + "."
