@@ -7,9 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
-from PySide6.QtGui import QGuiApplication
 
 from app.actions import Situation
+from app.clipboard import copy_text
 from app.dialogs import places, question
 from app.engine_thread import EngineThread
 from app.engines import SCRIPTED
@@ -150,7 +150,7 @@ class Controller(QObject):
         self._show()
 
     def copy(self) -> None:
-        QGuiApplication.clipboard().setText(self._current_code())
+        copy_text(self._current_code())
         self.window.status.flash(f"Copied the code of candidate {self.window.page.number}.")
 
     def save(self) -> None:

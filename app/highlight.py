@@ -81,7 +81,7 @@ def displayed(text: str) -> str:
     return _LONG.sub(lambda match: match[0][: LONGEST_LINE - 1] + "…", text) if _has_long_line(text) else text
 
 
-_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u2029\ud800-\udfff\ufdd0\ufdd1]")
+_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u2029\ufeff\ud800-\udfff\ufdd0\ufdd1]")
 _LONG = re.compile(rf"[^\n]{{{LONGEST_LINE},}}")
 
 

@@ -84,11 +84,11 @@ class Testing(QObject):
         if self._run is None:
             return
         self._waiting = []
-        for number, candidate in self._run.candidates.items():
-            if candidate.test_state in ("queued", "running"):
-                self._end(self._run.test_name(number))
-                self.changed.emit(number)
+        busy = [n for n, c in self._run.candidates.items() if c.test_state in ("queued", "running")]
         self._run.forget_queued_tests()
+        for number in busy:
+            self._end(self._run.test_name(number))
+            self.changed.emit(number)
 
     def close(self) -> None:
         """End the runner and every box."""

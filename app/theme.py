@@ -81,6 +81,7 @@ def style_sheet(colours: Colours, font: QFont) -> str:
     kind = "dark" if colours.dark else "light"
     words = colours.values | {
         "title": f"{max(font.pointSizeF(), 8.0) * 1.5:.1f}pt",
+        "field": f"{QFontMetrics(font).height() + 4}px",
         "icon_chevron": (RESOURCES / "icons" / f"chevron-{kind}.svg").as_posix(),
         "icon_check": (RESOURCES / "icons" / f"check-{kind}.svg").as_posix(),
     }

@@ -1,8 +1,8 @@
 """What an error sentence leaves out, to read and to copy."""
 
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
 
+from app.clipboard import copy_text
 from app.theme import monospace
 from app.widgets.controls import label
 
@@ -36,7 +36,7 @@ class Report(QDialog):
         self.resize(720, 420)
 
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(self._text)
+        copy_text(self._text)
 
 
 def show_report(parent: QWidget | None, sentence: str, details: str) -> Report:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QWidget
 
+from app.clipboard import copy_text
 from app.dialogs.report import show_report
 from app.theme import Theme
 from app.widgets.controls import label, set_tone
@@ -81,7 +81,7 @@ class Notice(QFrame):
         show_report(self.window(), self.sentence, self._details)
 
     def _copy_report(self) -> None:
-        QGuiApplication.clipboard().setText(f"{self.sentence}\n\n{self._details}".rstrip() + "\n")
+        copy_text(f"{self.sentence}\n\n{self._details}".rstrip() + "\n")
 
     def _paint(self) -> None:
         tone = {"error": "failed", "warning": "warning"}[self._tone]

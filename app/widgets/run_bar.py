@@ -216,6 +216,7 @@ def _decimal(name: str, low: float, high: float, value: float, step: float, tip:
 
 def _plain(box: Spin, name: str, width: int) -> Spin:
     box.setFixedWidth(width * em())
+    box.lineEdit().setTextMargins(5, 0, 5, 0)
     _name(box, name)
     return box
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication, QEvent
@@ -25,9 +25,11 @@ LAMPS = {
     "memory": "limited to 1 GiB",
     "processes": "limited, and all ended afterwards",
 }
-ASSERTS = (
-    'assert roman_to_int("III") == 3\nassert roman_to_int("LVIII") == 58\nassert roman_to_int("MCMXCIV") == 1994\n'
-)
+ASSERTS = """\
+assert roman_to_int("III") == 3
+assert roman_to_int("LVIII") == 58
+assert roman_to_int("MCMXCIV") == 1994
+"""
 PROMPT = "Write a Python function roman_to_int(s) that converts a Roman numeral to an integer."
 
 
@@ -142,8 +144,8 @@ class Stage:
     def settle(self) -> None:
         """Let the engine's thread say what it has to say at this moment, and the window take it in."""
         time.sleep(0.002)
-        if self.controller.thread is not None:
-            self.controller.thread.drain()
+        if self.controller.engine is not None:
+            self.controller.engine.drain()
         QApplication.processEvents()
 
     def write(self, prompt: str = PROMPT, tests: str = ASSERTS) -> None:
@@ -151,17 +153,12 @@ class Stage:
         self.window.tests.replace_text(tests)
 
     def generate(self, count: int = 4) -> None:
-        self.window.bar.apply(_with(self.window, count))
+        self.window.bar.apply(replace(self.window.bar.settings(), candidates=count, seed=1))
         self.do("generate")
 
     def finish(self) -> None:
-        self.until(lambda: self.controller.run is not None and self.controller.run.ended)
-
-
-def _with(window: MainWindow, count: int):  # type: ignore[no-untyped-def]
-    from dataclasses import replace
-
-    return replace(window.bar.settings(), candidates=count, seed=1)
+        """Until the engine has nothing left to do."""
+        self.until(lambda: not (now := self.controller.situation()).loading and not now.running)
 
 
 @contextmanager
