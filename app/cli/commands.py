@@ -69,9 +69,11 @@ def generate(arguments: argparse.Namespace) -> int:
         return INTERRUPTED
     if generation.load_failed:
         progress.note(f"bassline: {generation.load_failed.reason}")
-        return NONE_PASSED
+        return BAD_USE
     if run.reason:
         progress.note(f"bassline: {run.reason}")
+    if run.outcome == "refused":
+        return BAD_USE
     saved = _export(generation, arguments.export, arguments.overwrite, progress)
     progress.note(summary.outcome(run))
     if run.metrics is not None:
@@ -86,8 +88,6 @@ def generate(arguments: argparse.Namespace) -> int:
 
 
 def exit_code(run: Run) -> int:
-    if run.outcome == "refused":
-        return BAD_USE
     candidates = run.candidates.values()
     good = (c.passed for c in candidates) if run.tests else (c.state in ("done", "cut") for c in candidates)
     return PASSED if any(good) else NONE_PASSED

@@ -187,7 +187,7 @@ class TestExitCodes:
 class TestEnginesThatFail:
     def test_a_load_that_fails(self, play: Callable[..., int], capsysbinary: pytest.CaptureFixture[bytes]) -> None:
         engine = ScriptedEngine(Script((), step_s=0.001, load_failure="The file is cut off."))
-        assert play("--json", engine=engine) == 1
+        assert play("--json", engine=engine) == 2
         out, err = capsysbinary.readouterr()
         assert (out, err.count(b"The file is cut off.")) == (b"", 1)
 
@@ -201,11 +201,13 @@ class TestEnginesThatFail:
         assert [c["state"] for c in json.loads(out)["candidates"]] == ["done", "failed"]
         assert b"Out of memory." in err
 
-    def test_a_refused_request_is_bad_use(self, play: Callable[..., int]) -> None:
+    def test_a_refused_request_is_bad_use(self, play: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
         def refuse(message: Generate, emit: Emit) -> None:
             emit(RunFinished(message.run, "refused", reason="The prompt is too long."))
 
-        assert play(engine=FakeEngine(refuse)) == 2
+        assert play("--json", engine=FakeEngine(refuse)) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.splitlines()[-1]) == ("", "bassline: The prompt is too long.")
 
     def test_an_engine_that_crashes(self, play: Callable[..., int], capsysbinary: pytest.CaptureFixture[bytes]) -> None:
         def crash(message: Generate, emit: Emit) -> None:
