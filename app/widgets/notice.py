@@ -21,7 +21,7 @@ class Notice(QFrame):
         self.setAccessibleName("Message")
         self._sign = label()
         self._sentence = label(wrap=True)
-        self._action = self._button("", self._act)
+        self._action = self._button("Do", self._act)
         self._show_details = self._button("Details", self._open_details)
         self._copy = self._button("Copy report", self._copy_report)
         self._dismiss = QToolButton()

@@ -9,7 +9,7 @@ from pathlib import Path
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import pytest
-from PySide6.QtCore import QThread, QTimer
+from PySide6.QtCore import QEvent, QThread, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.theme import Theme
@@ -48,6 +48,7 @@ def on(open_stage: Callable[..., Stage]) -> Stage:
 @pytest.fixture(autouse=True)
 def nothing_left_behind(qapp: QApplication) -> Iterator[None]:
     yield
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     QApplication.processEvents()
     windows = [widget for widget in QApplication.topLevelWidgets() if widget.isVisible()]
     assert not windows, "a window was left open"

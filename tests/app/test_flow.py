@@ -46,7 +46,8 @@ def test_generate_streams_into_one_tab_per_candidate(on: Stage) -> None:
     assert on.window.page.tabs.count() == 6
     assert current(on).request.prompt == PROMPT
     shown = on.window.page.code.toPlainText()
-    assert shown and current(on).candidates[1].text.startswith(shown)
+    assert shown
+    assert current(on).candidates[1].text.startswith(shown)
     on.finish()
     assert on.window.page.code.toPlainText() == current(on).candidates[1].code.rstrip("\r")
     assert "6 of 6 finished" in on.window.status.text

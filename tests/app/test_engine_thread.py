@@ -1,0 +1,170 @@
+"""What crosses the thread: in order, in few pieces, and never by a signal per token."""
+
+import queue
+import sys
+import threading
+
+import pytest
+from PySide6.QtCore import QObject, QThread, Signal, Slot
+from pytestqt.qtbot import QtBot
+
+from app.engine_thread import EngineThread, Inbox
+from engine.contract import (
+    BadRequest,
+    CandidateFinished,
+    Closed,
+    Emit,
+    Event,
+    Generate,
+    Load,
+    LoadFailed,
+    Message,
+    ModelChoice,
+    Ready,
+    Request,
+    RunFinished,
+    StepDone,
+    TextAdded,
+)
+from engine.scripted import ScriptedEngine, from_texts
+
+STEP = StepDone("r", 1, 1, 0, 0, 1, 0.1)
+
+
+def end(number: int) -> CandidateFinished:
+    return CandidateFinished("r", number, "done", "stop", "", 1, 0, 0, None, 0.1)
+
+
+def test_text_that_waits_is_one_piece_and_never_passes_another_event() -> None:
+    inbox = Inbox()
+    for tokens in range(1, 101):
+        inbox.put(TextAdded("r", 1, "a", tokens, tokens / 10))
+        inbox.put(TextAdded("r", 2, "b", tokens, tokens / 10))
+        inbox.put(StepDone("r", tokens, 2 * tokens, 0, 0, 2, tokens / 10))
+    inbox.put(end(1))
+    inbox.put(TextAdded("r", 2, "c", 101, 10.1))
+    inbox.put(TextAdded("s", 2, "d", 1, 0.1))
+    assert list(inbox.take()) == [
+        TextAdded("r", 1, "a" * 100, 100, 10.0),
+        TextAdded("r", 2, "b" * 100, 100, 10.0),
+        StepDone("r", 100, 200, 0, 0, 2, 10.0),
+        end(1),
+        TextAdded("r", 2, "c", 101, 10.1),
+        TextAdded("s", 2, "d", 1, 0.1),
+    ]
+    assert len(inbox) == 0
+
+
+def test_taking_stops_when_its_time_is_over_and_loses_nothing() -> None:
+    inbox = Inbox()
+    for number in range(5):
+        inbox.put(end(number))
+    first = list(inbox.take(budget_s=-1))
+    assert first == [end(0)]
+    assert list(inbox.take()) == [end(number) for number in range(1, 5)]
+
+
+def test_no_event_is_lost_between_two_threads() -> None:
+    inbox, seen = Inbox(), []
+    writer = threading.Thread(target=lambda: [inbox.put(TextAdded("r", n % 3, "x", n, 0.0)) for n in range(20_000)])
+    writer.start()
+    while writer.is_alive() or len(inbox):
+        seen += list(inbox.take())
+    writer.join()
+    assert sum(len(event.text) for event in seen if isinstance(event, TextAdded)) == 20_000
+
+
+class Listener(QObject):
+    """Remembers what was said, and on which thread."""
+
+    def __init__(self, thread: EngineThread):
+        super().__init__()
+        self.events: list[Event] = []
+        self.threads: set[QThread] = set()
+        thread.said.connect(self.hear)
+
+    @Slot(object)
+    def hear(self, event: Event) -> None:
+        self.events.append(event)
+        self.threads.add(QThread.currentThread())
+
+
+def test_events_arrive_on_the_main_thread_and_the_timer_rests(qtbot: QtBot) -> None:
+    thread = EngineThread(lambda: ScriptedEngine(from_texts(["x = 1"], step_s=0.001)))
+    listener = Listener(thread)
+    thread.submit(Load(ModelChoice("scripted")))
+    thread.submit(Generate("r", Request("p", 1, candidates=3)))
+    qtbot.waitUntil(lambda: any(isinstance(event, RunFinished) for event in listener.events))
+    qtbot.waitUntil(lambda: not thread._timer.isActive())
+    assert listener.threads == {QThread.currentThread()}
+    text = "".join(e.text for e in listener.events if isinstance(e, TextAdded) and e.candidate == 3)
+    assert text == "x = 1"
+    assert thread.close()
+    assert not thread.alive
+
+
+class Broken:
+    """Answers the first load, then breaks at anything."""
+
+    def __init__(self) -> None:
+        self._messages: queue.SimpleQueue[Message] = queue.SimpleQueue()
+
+    def submit(self, message: Message) -> None:
+        self._messages.put(message)
+
+    def run(self, emit: Emit) -> None:
+        self._messages.get()
+        emit(Ready("m", "cpu", "int8", 1024))
+        self._messages.get()
+        raise ZeroDivisionError("by nought")
+
+
+def test_an_engine_that_breaks_ends_its_run_with_a_sentence(qtbot: QtBot) -> None:
+    thread = EngineThread(Broken)
+    listener = Listener(thread)
+    thread.submit(Load(ModelChoice("m")))
+    thread.submit(Generate("r", Request("p", 1)))
+    qtbot.waitUntil(lambda: not thread.alive)
+    ready, finished, closed = listener.events
+    assert isinstance(ready, Ready)
+    assert isinstance(finished, RunFinished)
+    assert (finished.run, finished.outcome) == ("r", "failed")
+    assert "by nought" in finished.reason
+    assert "ZeroDivisionError" in finished.details
+    assert closed == Closed()
+    assert thread.close()
+
+
+def test_an_engine_that_cannot_be_opened_is_a_failed_load(qtbot: QtBot) -> None:
+    def refuse() -> ScriptedEngine:
+        raise BadRequest("There is no such model.")
+
+    thread = EngineThread(refuse)
+    listener = Listener(thread)
+    thread.submit(Load(ModelChoice("m")))
+    qtbot.waitUntil(lambda: not thread.alive)
+    assert isinstance(listener.events[0], LoadFailed)
+    assert listener.events[0].reason == "There is no such model."
+    assert thread.close()
+
+
+class Emitter(QObject):
+    said = Signal(object)
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="None and True are immortal from 3.12 on")
+def test_qt_keeps_count_of_none_and_true(qtbot: QtBot) -> None:
+    """A release that loses references of None and True with every call aborts after some hundred signals."""
+    emitter, heard = Emitter(), []
+    emitter.said.connect(heard.append)
+    before = sys.getrefcount(None), sys.getrefcount(True)
+    for _ in range(200):
+        emitter.blockSignals(False)
+        emitter.objectName()
+        emitter.setParent(None)
+    for _ in range(100):
+        emitter.said.emit(None)
+        emitter.said.emit(True)
+    heard.clear()
+    after = sys.getrefcount(None), sys.getrefcount(True)
+    assert all(abs(b - a) < 50 for a, b in zip(before, after, strict=True)), (before, after)

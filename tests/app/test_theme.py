@@ -1,0 +1,68 @@
+"""Light and dark: readable, complete, and the system chooses."""
+
+import itertools
+
+import pytest
+from PySide6.QtGui import QColor
+from PySide6.QtWidgets import QApplication
+
+from app.actions import ACTIONS
+from app.item_models.candidates import _STATES, _TESTS
+from app.theme import RESOURCES, Theme, load_colours, style_sheet
+from app.widgets.test_log import _OUTCOMES
+
+TEXT = ("text", "muted", "accent", "passed", "failed", "warning", "running")
+CODE = ("keyword", "string", "number", "comment", "function", "builtin", "decorator")
+
+
+def luminance(colour: QColor) -> float:
+    channels = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour.getRgbF()[:3]]
+    return 0.2126 * channels[0] + 0.7152 * channels[1] + 0.0722 * channels[2]
+
+
+def contrast(one: QColor, other: QColor) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_text_can_be_read(name: str) -> None:
+    colours = load_colours(name)
+    pairs = [*itertools.product(TEXT, ("window", "base", "raised")), *itertools.product(CODE, ("base",))]
+    pairs += [("text", "selection"), ("text", "accent_soft"), ("on_accent", "accent"), ("keyword", "selection")]
+    poor = {pair: round(contrast(colours[pair[0]], colours[pair[1]]), 2) for pair in pairs}
+    assert not {pair: ratio for pair, ratio in poor.items() if ratio < (3 if pair[0] == "keyword" else 4.5)}
+
+
+def test_themes_name_the_same_colours() -> None:
+    assert set(load_colours("light").values) == set(load_colours("dark").values)
+    assert not load_colours("light").dark
+    assert load_colours("dark").dark
+
+
+@pytest.mark.parametrize("name", ["light", "dark"])
+def test_the_sheet_has_every_colour_and_file_it_names(name: str, qapp: QApplication) -> None:
+    sheet = style_sheet(load_colours(name), qapp.font())
+    for rule in sheet.split("{")[1:]:
+        for value in rule.split("}")[0].split(";"):
+            assert "{" not in value
+    for path in (piece.split(")")[0] for piece in sheet.split("url(")[1:]):
+        assert (RESOURCES / path).exists()
+
+
+def test_every_icon_is_there_and_states_differ_in_shape(theme: Theme) -> None:
+    names = {icon for _, icon, _ in (*_STATES.values(), *_TESTS.values())} | {icon for icon, _ in _OUTCOMES.values()}
+    for name in names | {action.icon for action in ACTIONS if action.icon} | {"close", "window", "soft-pass"}:
+        image = theme.pixmap(name, "text", 16, 2.0).toImage()
+        assert any(image.pixelColor(x, y).alpha() for x in range(32) for y in range(32)), name
+    assert len({icon for _, icon, _ in _STATES.values()}) == len(_STATES)
+
+
+def test_the_theme_can_change_while_a_window_is_open(theme: Theme) -> None:
+    heard = []
+    theme.changed.connect(lambda: heard.append(theme.colours.name))
+    theme.force("dark")
+    theme.force("dark")
+    theme.force("light")
+    assert heard == ["dark", "light"]
+    theme.force("")
