@@ -7,9 +7,10 @@ from engine.contract import BasslineError
 from engine.sampler.ragged_model import RaggedModel
 
 PROMPT, SUFFIXES = 9, (7, 3)  # tokens: uneven on purpose
-# Largest difference of a logit, as a share of the spread of the logits. A wrong mask, scale or window is off by
-# more than half of it; rounding in half precision or of int8 activations stays far below.
-TOLERANCE = {"float32": 1e-3, "float64": 1e-6, "int8": 0.1, "bfloat16": 0.1, "float16": 0.02}
+# Root mean square difference of the logits, as a share of their spread. A wrong mask or scale moves them by about
+# the spread itself. Row-scaled int8 rounds activations, so the last bits of attention move its logits by a tenth,
+# in stock transformers (with cache against without) just as much.
+TOLERANCE = {"float32": 1e-4, "float64": 1e-9, "float16": 0.02, "bfloat16": 0.1, "int8": 0.3}
 UNBATCHABLE_LAYERS = ("linear_attention", "mamba", "conv", "recurrent", "chunked_attention")
 UNBATCHABLE_ROPE = ("longrope", "dynamic")
 
@@ -60,7 +61,7 @@ def check_ragged(model: RaggedModel, name: str, precision: str) -> None:
         ) from error
     finally:
         model.clear()
-    worst = ((got - want).abs().max() / want.std()).item()
+    worst = ((got - want).float().std(-1) / want.float().std(-1)).max().item()
     if not worst <= TOLERANCE[precision]:
         raise UnsupportedModel(
             f"{name} gives other results in a ragged batch than alone (logits differ by {worst:.2g} of their spread); "

@@ -68,7 +68,7 @@ def rejection(
 
 
 def draw_draft(ids: Tensor, log_probs: Tensor, counter: tuple[Tensor, Tensor, Tensor], *, is_coupled: bool) -> Tensor:
-    """A draft token per row ``[B]``. Under the coupled rule it is drawn with the target's own noise, so they agree often."""
+    """A draft token per row ``[B]``; under the coupled rule with the target's own noise, so that they agree often."""
     return draw(ids, log_probs, counter, TOKEN if is_coupled else DRAFT)
 
 

@@ -30,7 +30,7 @@ def prefix_suffix_attention(
     groups = suffix[0].shape[1]
     wide = torch.promote_types(query.dtype, torch.float32)
     # Heads that share a key head stand one under the other: keys are never repeated.
-    grouped = (query.to(wide) * scaling).view(batch, groups, -1, dim)  # [B, G, (Hq/G)*Q, D]
+    grouped = (query.to(wide) * scaling).reshape(batch, groups, -1, dim)  # [B, G, (Hq/G)*Q, D]
     scores = grouped @ suffix[0].to(wide).transpose(-1, -2)
     if prefix is not None:
         tall = grouped.transpose(0, 1).reshape(groups, -1, dim)  # [G, B*(Hq/G)*Q, D]

@@ -115,7 +115,10 @@ def test_a_whole_run(talk, drafter, acceptance):
     (end,) = of(RunFinished, events)
     assert end.outcome == "finished"
     assert end.metrics.drafter == ("draft-model" if drafter == "auto" else drafter)
-    assert (end.metrics.acceptance_rate is None) == (drafter == "none")
+    if drafter in ("draft-model", "auto"):
+        assert 0.2 < end.metrics.acceptance_rate < 1
+    if drafter == "none":
+        assert end.metrics.acceptance_rate is None
     assert of(StepDone, events)[-1].tokens == sum(event.tokens for event in finished)
 
 
@@ -157,9 +160,11 @@ def test_a_run_cancelled_while_it_waits_still_gets_its_one_answer(talk):
 
 
 def test_generate_more_joins_the_run(talk):
+    asked = []
+
     def react(event, submit):
-        if isinstance(event, StepDone) and event.steps == 2:
-            submit(Add("r", 2))
+        if isinstance(event, StepDone) and event.steps == 2 and not asked:
+            asked.append(submit(Add("r", 2)))
 
     events = talk([LOAD, Generate("r", request(2))], react)
     want = texts(talk([LOAD, Generate("r", request(4))]))

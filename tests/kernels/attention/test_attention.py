@@ -81,6 +81,8 @@ def test_half_precision_is_computed_in_float32():
     mask = visibility(torch.tensor([[39]]), 0, 40)
     half = [t.bfloat16() for t in suffix]
     got = prefix_suffix_attention(query.bfloat16(), None, (half[0], half[1]), mask, scaling=0.35)
-    want = prefix_suffix_attention(query.bfloat16().float(), None, (half[0].float(), half[1].float()), mask, scaling=0.35)
+    want = prefix_suffix_attention(
+        query.bfloat16().float(), None, (half[0].float(), half[1].float()), mask, scaling=0.35
+    )
     assert got.dtype == torch.bfloat16
     torch.testing.assert_close(got.float(), want, rtol=2**-7, atol=1e-3)
