@@ -19,7 +19,7 @@ from app.widgets.candidate_page import ANSWER, CODE, DETAILS, TEST_LOG
 from app.widgets.main_window import MainWindow
 from app.widgets.run_bar import Settings
 from app.widgets.start_page import Example, examples
-from app.widgets.status_line import model_in_words, run_in_words
+from app.widgets.status_line import model_in_words, run_in_title, run_in_words
 from engine.contract import (
     BasslineError,
     Cancel,
@@ -323,6 +323,7 @@ class Controller(QObject):
     def _show(self) -> None:
         self.window.enable(self.situation())
         self.window.page.refresh()
+        self.window.setWindowTitle(run_in_title(self.run))
         self.window.status.show_model(model_in_words(self.ready))
         if self.run is not None:
             self.window.status.show_run(run_in_words(self.run, self._rate.per_second))

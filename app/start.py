@@ -13,8 +13,6 @@ from PySide6.QtWidgets import QApplication
 
 import qasync  # isort: skip - it looks for a Qt that was imported before it
 
-from engine.runner.client import RunnerClient
-
 from app.controller import Controller
 from app.crash_log import CrashLog
 from app.engines import SCRIPTED, open_engine
@@ -23,6 +21,7 @@ from app.theme import Theme
 from app.widgets.main_window import MainWindow
 from engine.contract import Engine
 from engine.models.catalog import DEFAULT, catalog
+from engine.runner.client import RunnerClient
 from engine.session import paths
 
 STUCK = 3  # exit code when the engine's thread did not end in time
@@ -31,7 +30,6 @@ STUCK = 3  # exit code when the engine's thread did not end in time
 def main(argv: list[str]) -> int:
     """Open the window and stay until it is closed. ``--demo`` plays a recorded run. Returns the exit code."""
     application = QApplication(["bassline", *argv])
-    application.setApplicationDisplayName("Bassline")
     application.setDesktopFileName("bassline")
     application.setQuitOnLastWindowClosed(False)  # our own event ends the loop, after an orderly shutdown
     crashes = CrashLog(paths.logs())

@@ -56,6 +56,11 @@ def run_in_words(run: Run, per_second: float | None) -> str:
     return "   |   ".join(part for part in (_progress(run), *_times(run), *_speed(run, per_second)) if part)
 
 
+def run_in_title(run: Run | None) -> str:
+    """The window's title: the task bar tells how far it is, too."""
+    return "Bassline" if run is None else f"Bassline: {_progress(run).replace('   |   ', ', ')}"
+
+
 def model_in_words(ready: Ready | None) -> str:
     if ready is None:
         return "No model loaded"
