@@ -10,15 +10,18 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.runner.layers import MIB, OUTPUT_ENDS, OUTPUT_KEPT, Layers
+from engine.runner.orphans import end_orphans
 
 _LONGEST_RECORD = 4 * MIB
 _LAST_WORDS_S = 0.5  # how long pipes may stay open after the process: a hidden grandchild can hold them for ever
+
+_living: set[int] = set()  # leaders of boxes that have not been reaped
 
 
 class Box:
     """Start with ``await Box.start(...)`` on the main thread: the kernel ends a box with the *thread* that made it.
 
-    ``hear`` gives its records; ``end`` must follow, whatever happens, and tells ``output`` and ``peak_mib``.
+    ``hear`` gives its records; ``end`` must follow, whatever happens, and completes ``output``.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], folder: "tempfile.TemporaryDirectory[str] | None"):
@@ -28,7 +31,6 @@ class Box:
         self._readers: list[asyncio.ReadTransport] = []
         self._writer: asyncio.WriteTransport | None = None
         self._exited = asyncio.Event()
-        self.peak_mib: float | None = None
 
     @classmethod
     async def start(cls, layers: Layers) -> "Box":
@@ -53,8 +55,13 @@ class Box:
             raise
         finally:
             os.close(inside)
+        _living.add(process.pid)
         box = cls(process, folder)
-        await box._listen(records)
+        try:
+            await box._listen(records)
+        except BaseException:  # cancelled already
+            await box.end()
+            raise
         return box
 
     async def _listen(self, records: int) -> None:
@@ -69,8 +76,12 @@ class Box:
     def _on_exit(self) -> None:
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._watch)
-        loop.call_later(_LAST_WORDS_S, self._readers[0].close)
+        loop.call_later(_LAST_WORDS_S, self._close_readers)
         self._exited.set()
+
+    def _close_readers(self) -> None:
+        for reader in self._readers:
+            reader.close()
 
     async def give(self, task: dict[str, Any]) -> None:
         """Hands over the one task, once the stub has said hello."""
@@ -98,21 +109,23 @@ class Box:
             return
         self.kill()
         await self._exited.wait()
-        _, status, usage = os.wait4(self._process.pid, 0)
-        self._process.returncode = os.waitstatus_to_exitcode(status)
-        self.peak_mib = round(usage.ru_maxrss / 1024, 1)
+        self._process.wait()
+        _living.discard(self._process.pid)
         try:
             async with asyncio.timeout(_LAST_WORDS_S):
                 await self._printed.closed.wait()
         except TimeoutError:
             pass
         os.close(self._watch)
-        for reader in self._readers:
-            reader.close()
+        self._close_readers()
         if self._writer is None and self._process.stdin is not None:
             self._process.stdin.close()
         elif self._writer is not None and self._writer.get_write_buffer_size():
             self._writer.abort()
+        for _ in range(100):
+            if not end_orphans(_living):
+                break
+            await asyncio.sleep(0.005)
         if self._folder:
             self._folder.cleanup()
 

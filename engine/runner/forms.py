@@ -50,7 +50,8 @@ def parse(text: str) -> TestSource:
         tree = ast.parse(text, FILE)
         free = _free_names(symtable.symtable(text, FILE, "exec"))
     except SyntaxError as error:
-        raise BrokenTests(f"Your tests do not parse: line {error.lineno}: {error.msg}.") from None
+        line = f"line {error.lineno}: " if error.lineno else ""
+        raise BrokenTests(f"Your tests do not parse: {line}{error.msg}.") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise BrokenTests(f"Your tests do not parse: {error}.") from None
     if is_pytest := any(_is_test(statement) for statement in tree.body):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MIB = 1 << 20
-MEMORY = 2048 * MIB  # address space of one process
+MEMORY = 1024 * MIB  # address space of one process
 DISK = 64 * MIB  # the box's own /tmp, and the largest file in it
 SHARED_MEMORY = 16 * MIB
 PROCESSES = 64

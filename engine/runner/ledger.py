@@ -42,13 +42,14 @@ class Ledger:
     stage: str = "waiting"  # the last record that was not about one test
     collected: tuple[str, ...] = ()
     problem: str = ""  # why the candidate or the tests could not be loaded
+    peak_mib: float | None = None
     _count: int = 0
     _started_s: float = 0.0
     _ended: int = 0
 
     @property
     def complete(self) -> bool:
-        return self.stage == "done" and self._ended == len(self.chosen) + len(self.canaries)
+        return self.stage == "done" and not self.problem and self._ended == len(self.chosen) + len(self.canaries)
 
     def take(self, line: bytes, now_s: float) -> TestResult | None:
         """Enters a record that came at ``now_s``. The result of a test if it ended one. Raises Tampered."""
@@ -82,16 +83,20 @@ class Ledger:
             "unimportable": ("importing",),
             "collected": ("imported",),
             "broken": ("imported",),
-            "done": ("collected", "broken"),
+            "done": ("imported", "collected", "broken"),
         }
-        if self.running or self.stage not in follows.get(kind, ()):
+        # A test may well stop the whole run (pytest.exit); then it is still running when all is done.
+        if (self.running and kind != "done") or self.stage not in follows.get(kind, ()):
             raise Tampered("records came in an order that cannot be")
         if kind == "collected":
-            self.collected = tuple(map(str, record.get("ids", ())))
+            ids = record.get("ids")
+            self.collected = tuple(map(str, ids)) if isinstance(ids, list) else ()
             if self.every and self.collected != self.every:
                 raise Tampered("the tests that ran are not the tests of the file")
         if kind in ("unimportable", "broken"):
             self.problem = plain(str(record.get("why", "")))
+        if kind == "done" and isinstance(record.get("peak_mib"), float):
+            self.peak_mib = record["peak_mib"]
         self.stage = kind
 
     def _start(self, record: dict[str, Any], now_s: float) -> None:
@@ -110,10 +115,10 @@ class Ledger:
             if outcome not in ("failed", "error"):
                 raise Tampered("a test that must fail did not: the candidate has changed how tests are run")
             return None
-        return self.settle(name, outcome, str(record.get("why", "")), now_s - self._started_s)
+        return self.settle(name, outcome, str(record.get("why", "")), now_s)
 
-    def settle(self, name: str, outcome: str, why: str, seconds: float = 0.0) -> TestResult:
-        """Enters the result of one test, also of one that could not speak for itself."""
-        result = TestResult(name, outcome, plain(why), round(max(seconds, 0.0), 3))
+    def settle(self, name: str, outcome: str, why: str, now_s: float) -> TestResult:
+        """Enters the result of the test that was started last, also of one that cannot speak for itself."""
+        result = TestResult(name, outcome, plain(why), round(max(now_s - self._started_s, 0.0), 3))
         self.results[name] = result
         return result

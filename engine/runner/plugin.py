@@ -7,6 +7,8 @@ and for the canaries, done. A canary is a test that must fail; where one does no
 import ast
 import importlib.util
 import linecache
+import re
+import resource
 import sys
 import types
 from collections.abc import Callable, Generator, Iterator
@@ -25,6 +27,8 @@ WHY_LENGTH = 2000  # characters of an explanation that travel
 SEVERITY = ("passed", "skipped", "failed", "error")
 OPTIONS = "-s --noconftest --import-mode=importlib -c pytest.ini --rootdir . --confcutdir ."
 WITHOUT = ("cacheprovider", "terminal", "faulthandler", "junitxml", "pastebin", "setuponly", "setupplan", "stepwise")
+# pytest shows what is called at the top level of a script as an object; its name is what was written there.
+_CALLED = re.compile(r"<(?:function|built-in function|class) '?(?:solution\.)?([\w.]+)'?(?: at 0x[0-9a-f]+)?>\(")
 
 
 def perform(task: dict[str, Any], put: Put) -> None:
@@ -34,6 +38,7 @@ def perform(task: dict[str, Any], put: Put) -> None:
     (here / forms.FILE).touch()  # pytest wants a file; the text itself is nowhere on the disk of the box
     sys.path.insert(0, str(here))
     source = forms.parse(task["tests"])
+    linecache.cache[forms.FILE] = (0, None, source.text.splitlines(keepends=True), forms.FILE)
     put("importing")
     solution = import_solution(here / f"{forms.SOLUTION}.py", task["solution"], put)
     if solution is not None:
@@ -41,7 +46,7 @@ def perform(task: dict[str, Any], put: Put) -> None:
         arguments = [*OPTIONS.split(), *(word for name in WITHOUT for word in ("-p", f"no:{name}")), forms.FILE]
         pytest.main(arguments, plugins=[Run(task, source, solution, put)])
         sys.stdout.flush()
-        put("done")
+        put("done", peak_mib=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1))
 
 
 def import_solution(path: Path, text: str | None, put: Put) -> types.ModuleType | None:
@@ -71,6 +76,9 @@ class StandIn:
             raise AttributeError(f"a candidate's {name} is not known while the tests are being listed")
         return StandIn()
 
+    def __iter__(self) -> Iterator[object]:
+        raise TypeError("a value of the candidate is needed to list the tests; use it inside a test function")
+
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
         return ()
 
@@ -82,6 +90,13 @@ def stand_in_module() -> types.ModuleType:
     return module
 
 
+def message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException:
+        return "(its message cannot be shown)"
+
+
 def explain(error: BaseException, solution: str) -> tuple[str, str]:
     """Outcome and explanation: *failed* for an assertion of the tests, *error* for anything else that was raised."""
     lines: dict[str, int] = {}  # file -> the innermost line of it
@@ -89,12 +104,10 @@ def explain(error: BaseException, solution: str) -> tuple[str, str]:
     while trace is not None:
         lines[trace.tb_frame.f_code.co_filename] = trace.tb_lineno
         trace = trace.tb_next
-    try:
-        text = str(error)
-    except BaseException:
-        text = "(its message cannot be shown)"
+    text = message(error)
     if isinstance(error, AssertionError | pytest.fail.Exception) and solution not in lines:
         text = "\n".join(line for line in text.splitlines() if "Use -v to get more diff" not in line).strip()
+        text = _CALLED.sub(r"\1(", text)
         return "failed", (f"line {lines[forms.FILE]}: {text}" if forms.FILE in lines else text)[:WHY_LENGTH]
     where = ""
     if solution in lines:
@@ -113,27 +126,30 @@ class TestFile(pytest.Module):
 
     __test__ = False
     source: forms.TestSource
-    solution: types.ModuleType
-    listing: bool
+    run: "Run"
 
     @classmethod
-    def of(cls, parent: Any, source: forms.TestSource, solution: types.ModuleType, listing: bool) -> "TestFile":
+    def of(cls, parent: Any, source: forms.TestSource, run: "Run") -> "TestFile":
         file: TestFile = cls.from_parent(parent, path=Path.cwd() / forms.FILE)
-        file.source, file.solution, file.listing = source, solution, listing
+        file.source, file.run = source, run
         return file
 
     def _getobj(self) -> types.ModuleType:
         module = types.ModuleType("__main__" if self.source.checks else "tests")
         module.__file__ = str(self.path)
         for name in self.source.borrowed:
-            value = getattr(self.solution, name, self)
+            value = getattr(self.run.solution, name, self)
             if value is not self:
                 setattr(module, name, value)
-        linecache.cache[forms.FILE] = (0, None, self.source.text.splitlines(keepends=True), forms.FILE)
         if not self.source.checks:
             body = self.source.tree.body
-            # A top-level assert beside test functions needs the real candidate.
-            self.execute([s for s in body if not (self.listing and forms.is_check(s, set()))], module)
+            if self.run.listing:  # a top-level assert beside test functions needs the real candidate
+                body = [statement for statement in body if not forms.is_check(statement, set())]
+            try:
+                self.execute(body, module)
+            except BaseException as error:
+                self.run.break_off(explain(error, self.run.path)[1])
+                raise
         return module
 
     def execute(self, statements: list[ast.stmt], module: types.ModuleType) -> None:
@@ -179,22 +195,29 @@ class Run:
 
     def __init__(self, task: dict[str, Any], source: forms.TestSource, solution: types.ModuleType, put: Put):
         self.task, self.source, self.solution, self.put = task, source, solution, put
+        self.listing = task["solution"] is None
         self.path = str(Path.cwd() / f"{forms.SOLUTION}.py")
-        self.outcome, self.why = "passed", ""
+        self.outcome, self.why, self.broken = "passed", "", False
 
     def pytest_pycollect_makemodule(self, module_path: Path, parent: Any) -> TestFile:
-        return TestFile.of(parent, self.source, self.solution, self.task["solution"] is None)
+        return TestFile.of(parent, self.source, self)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            call = getattr(report, "call", None)
-            error = call.excinfo.value if call is not None and call.excinfo is not None else None
-            self.put("broken", why=explain(error, self.path)[1] if error else report.longreprtext[-WHY_LENGTH:])
+            self.break_off(report.longreprtext[-WHY_LENGTH:])
+
+    def break_off(self, why: str) -> None:
+        """The tests could not be loaded; the first reason counts."""
+        if not self.broken:
+            self.broken = True
+            self.put("broken", why=why)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if self.broken:
+            return
         items = {_short(item.nodeid): item for item in session.items}
         self.put("collected", ids=list(items))
-        if self.task["solution"] is None:
+        if self.listing:
             session.items = []
         elif items:
             session.items = [items[i] for i in self.task["ids"] if i in items] + self._canaries(session)
@@ -212,7 +235,7 @@ class Run:
             source = forms.parse("".join(functions))
         parent = next(iter(session.items)).getparent(TestFile)
         assert parent is not None
-        return list(TestFile.of(parent.parent, source, self.solution, False).collect())
+        return list(TestFile.of(parent.parent, source, self).collect())
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.outcome, self.why = "passed", ""
@@ -225,11 +248,11 @@ class Run:
         report = yield
         if report.passed:
             return report
-        outcome, why = "skipped", str(call.excinfo.value) if call.excinfo is not None else ""
+        outcome, why = "skipped", message(call.excinfo.value)[:WHY_LENGTH] if call.excinfo is not None else ""
         if report.failed:
             outcome, why = explain(call.excinfo.value, self.path) if call.excinfo else ("failed", report.longreprtext)
         if SEVERITY.index(outcome) > SEVERITY.index(self.outcome):
-            self.outcome, self.why = outcome, why
+            self.outcome, self.why = outcome, why.removeprefix(f"{item.name}: ")  # a bare assert's name is its line
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 
 from engine.runner import forms
 from engine.runner.layers import MIB, Layers, consent_sentence, find_bubblewrap
+from engine.runner.orphans import adopt
 from engine.runner.protocol import (
     Answer,
     CancelTest,
@@ -194,6 +195,7 @@ class Service:
 
 
 async def _serve() -> None:
+    adopt()
     requests = asyncio.StreamReader(limit=_LONGEST_REQUEST)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(requests), sys.stdin)

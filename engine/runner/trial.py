@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from engine.runner import forms
@@ -92,16 +92,15 @@ class Trial:
         self.runs.append(run)
         task = {"solution": self.test.solution, "tests": self.plan.text, "ids": left, "canaries": names}
         await run.perform(task, end)
-        stage = run.ledger.stage
-        if stage == "done" and not run.ledger.problem:
-            self.why = "" if run.ledger.complete else "The run ended before its closing checks."
+        if run.ledger.complete:
+            self.why = ""
             return False
         self.why = run.ending(end)
-        if stage != "collected" or not run.ledger.running:
+        if not run.ledger.running:
             return False
         outcome = "timeout" if run.timed_out else "killed"
         if run.ledger.running in left:
-            self._heard(run.ledger.settle(run.ledger.running, outcome, self.why))
+            self._heard(run.ledger.settle(run.ledger.running, outcome, self.why, time.monotonic()))
         more = len(self.results) < len(self.plan.ids) and time.monotonic() < end and not run.box_flooded
         return more and (self.patient or outcome != "timeout")
 
@@ -111,10 +110,11 @@ class Trial:
 
     def _settle_rest(self) -> None:
         """Tests that never ran share the fate of the last run."""
-        last = self.runs[-1]
-        outcome = "missing"
-        if last.ledger.stage in ("importing", "imported", "unimportable", "broken") or last.ledger.problem:
-            outcome = "timeout" if last.timed_out else "error" if last.ledger.problem else "killed"
+        last, outcome = self.runs[-1], "missing"
+        if last.ledger.problem:
+            outcome = "error"
+        elif last.ledger.stage in ("importing", "imported"):
+            outcome = "timeout" if last.timed_out else "killed"
         for name in self.plan.ids:
             if name not in self.results:
                 self._heard(TestResult(name, outcome, self.why))
@@ -125,7 +125,7 @@ class Trial:
         why = self.why
         if verdict == "fail" and first is not None and first.why != why:
             why = f"{first.id}: {first.why or first.outcome}"
-        peaks = [run.peak_mib for run in self.runs if run.peak_mib is not None]
+        peaks = [run.ledger.peak_mib for run in self.runs if run.ledger.peak_mib is not None]
         return Report(
             verdict,
             MODE,
@@ -152,9 +152,8 @@ class _Run:
         self.layers, self.ledger, self.test_timeout_s, self.progress = layers, ledger, test_timeout_s, progress
         self.timed_out = self.box_flooded = False
         self.output, self.output_bytes = "", 0
-        self.peak_mib: float | None = None
 
-    async def perform(self, task: dict[str, object], end: float) -> None:
+    async def perform(self, task: Mapping[str, object], end: float) -> None:
         """Until the box is done, dead or out of time (``end`` is on the monotonic clock). Raises as the ledger does."""
         try:
             box = await Box.start(self.layers)
@@ -169,12 +168,11 @@ class _Run:
         finally:
             await box.end()
             self.output, self.output_bytes, self.box_flooded = box.output, box.output_bytes, box.flooded
-            self.peak_mib = box.peak_mib
         if self.ledger.stage in ("waiting", "hello"):
             said = plain(self.output).strip().rpartition("\n")[2]
             raise RunnerFault(f"The box for the candidate did not start: {said or 'it said nothing'}.")
 
-    async def _listen(self, box: Box, task: dict[str, object], end: float) -> None:
+    async def _listen(self, box: Box, task: Mapping[str, object], end: float) -> None:
         stub = {"key": self.ledger.key, "path": packages(), "uid": self.layers.user()}
         limits = self.layers.limits(max(end - time.monotonic(), 1.0))
         while line := await box.hear(self._patience(end)):
@@ -184,7 +182,7 @@ class _Run:
             if self.ledger.stage in ("done", "unimportable"):
                 return
             if self.ledger.stage == "hello":
-                await box.give(task | stub | {"limits": limits})
+                await box.give({**task, **stub, "limits": limits})
 
     def _patience(self, end: float) -> float:
         """Seconds that the box may now be silent."""
@@ -201,11 +199,12 @@ class _Run:
             return self.ledger.problem
         if self.box_flooded:
             return f"It printed more than {OUTPUT_ENDS // MIB} MiB."
-        where = "while it was imported" if self.ledger.stage == "importing" else "while the tests were loaded"
-        if self.ledger.stage == "collected":
-            where = "" if self.ledger.running else "between two tests"
+        where = {"importing": "while it was imported", "imported": "while the tests were loaded"}
+        when = where.get(self.ledger.stage, "" if self.ledger.running else "before its closing checks")
+        if self.ledger.stage == "done":
+            return f"The candidate ended the test run {when}".rstrip() + "."
         if not self.timed_out:
-            return f"The candidate ended the process {where}".rstrip() + "."
+            return f"The candidate ended the process {when}".rstrip() + "."
         if time.monotonic() >= end:
             return "The time for this candidate was used up."
-        return f"It took longer than {self._limit():g} s {where}".rstrip() + "."
+        return f"It took longer than {self._limit():g} s {when}".rstrip() + "."

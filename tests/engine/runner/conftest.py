@@ -1,0 +1,111 @@
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from engine.runner.client import RunnerClient
+from engine.runner.protocol import Answer, ConsentNeeded, Lamps, Test, TestFinished
+from engine.runner.report import Report
+
+ATTACKS = Path(__file__).parent / "attacks"
+
+
+class Bench:
+    """A client, and a wait for its answers."""
+
+    def __init__(self) -> None:
+        self.answers: queue.Queue[Answer] = queue.Queue()
+        self.client = RunnerClient(self.answers.put)
+        self._count = 0
+
+    def start(self, solution: str, tests: str, **limits: float) -> str:
+        self._count += 1
+        name = f"run {self._count}"
+        self.client.test(Test(name, solution, tests, **limits))  # type: ignore[arg-type]
+        return name
+
+    def until(self, done: Callable[[Answer], bool]) -> Answer:
+        while True:
+            answer = self.answers.get(timeout=60)
+            if done(answer):
+                return answer
+
+    def finish(self, *names: str) -> dict[str, Report]:
+        reports: dict[str, Report] = {}
+        while len(reports) < len(names):
+            answer = self.until(lambda a: isinstance(a, TestFinished | ConsentNeeded))
+            assert isinstance(answer, TestFinished), answer
+            assert answer.id in names
+            reports[answer.id] = answer.report
+        return reports
+
+    def run(self, solution: str, tests: str, **limits: float) -> Report:
+        name = self.start(solution, tests, **limits)
+        return self.finish(name)[name]
+
+    @property
+    def service(self) -> psutil.Process:
+        """The one child of this process that is a runner service of this client."""
+        assert self.client._service is not None
+        return psutil.Process(self.client._service.pid)
+
+
+@pytest.fixture(scope="session")
+def sealed_bench() -> Iterator[Bench]:
+    bench = Bench()
+    bench.client.probe()
+    lamps = bench.until(lambda a: isinstance(a, Lamps))
+    assert isinstance(lamps, Lamps)
+    if not lamps.sealed:
+        bench.client.close()
+        pytest.skip(f"no sandbox here: {lamps.note}")
+    yield bench
+    bench.client.close()
+
+
+@pytest.fixture
+def bench(sealed_bench: Bench) -> Bench:
+    """A sealed runner, warm; one for all tests, as in the application."""
+    return sealed_bench
+
+
+@pytest.fixture
+def own_bench() -> Iterator[Bench]:
+    """A runner of this test alone, for tests that end it or start it in another surrounding."""
+    bench = Bench()
+    yield bench
+    bench.client.close()
+
+
+class Witness:
+    """Sees every process below the service while a test runs, to say afterwards which are left."""
+
+    def __init__(self, service: psutil.Process):
+        self.service, self.seen = service, set[psutil.Process]()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self) -> "Witness":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.03):
+            try:
+                self.seen |= set(self.service.children(recursive=True))
+            except psutil.NoSuchProcess:
+                return
+
+    def left(self, seconds: float = 2.0) -> list[psutil.Process]:
+        end = time.monotonic() + seconds
+        while (left := [p for p in self.seen if p.is_running()]) and time.monotonic() < end:
+            time.sleep(0.01)
+        return left

@@ -1,0 +1,326 @@
+"""The service and its client: batches, consent, cancelling, dying in every way, and nothing left behind."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from engine.runner import service
+from engine.runner.client import RunnerUnavailable, run_one
+from engine.runner.layers import OPEN_LAMPS, ROOT, SEALED_LAMPS, Layers
+from engine.runner.protocol import (
+    CancelTest,
+    ConsentNeeded,
+    Lamps,
+    Probe,
+    Shutdown,
+    Test,
+    TestFinished,
+    TestProgress,
+    TestStarted,
+    answer_from_line,
+    request_from_line,
+    to_line,
+)
+from engine.runner.report import Report, TestResult
+from engine.runner.trial import Plan
+from tests.engine.runner.conftest import Bench, Witness
+
+ADD = "def add(a, b):\n    return a + b\n"
+WRONG = "def add(a, b):\n    return a - b\n"
+TESTS = "assert add(1, 2) == 3\nassert add(2, 2) == 4\nassert add(0, 0) == 0\n"
+HANGS = "import time\ndef add(a, b):\n    time.sleep(60)\n"
+
+REPORT = Report("fail", "in-process", "why\n", (TestResult("a", "failed", "w", 0.5),), {"files": "f"}, 1.0, 2.0, "o", 1)
+MESSAGES = [
+    Probe(),
+    Test("1", "x = '\ud800 é\u2028'", "assert x", True, 1.5, 9.0),
+    CancelTest("1"),
+    Shutdown(),
+    Lamps(True, {"files": "f"}, "n"),
+    TestStarted("1", 3),
+    TestProgress("1", REPORT.tests[0]),
+    ConsentNeeded("1", "s"),
+    TestFinished("1", REPORT),
+]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda m: type(m).__name__)
+def test_every_message_survives_the_line(message: object) -> None:
+    line = to_line(message)  # type: ignore[arg-type]
+    assert line.count(b"\n") == 1
+    back = request_from_line if isinstance(message, Probe | Test | CancelTest | Shutdown) else answer_from_line
+    assert back(line) == message
+
+
+def test_the_service_starts_without_heavy_imports() -> None:
+    code = (
+        "import sys, engine.runner.service; print(sorted({'torch', 'PySide6', 'pytest', 'numpy'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.sandbox
+def test_eight_candidates_are_told_apart_in_seconds(bench: Bench) -> None:
+    start = time.monotonic()
+    names = [bench.start(ADD if n % 2 else WRONG, TESTS) for n in range(8)]
+    reports = bench.finish(*names)
+    assert [reports[name].verdict for name in names] == ["fail", "pass"] * 4
+    assert time.monotonic() - start < 20  # 2 to 3 on two idle cores
+
+
+@pytest.mark.sandbox
+def test_results_arrive_one_by_one_and_in_order(bench: Bench) -> None:
+    name = bench.start(WRONG, TESTS)
+    heard = []
+    while not isinstance(answer := bench.answers.get(timeout=60), TestFinished):
+        heard.append(answer)
+    assert heard[0] == TestStarted(name, 3)
+    results = [answer.result for answer in heard[1:] if isinstance(answer, TestProgress)]
+    assert [(r.id, r.outcome) for r in results] == [("line 1", "failed"), ("line 2", "failed"), ("line 3", "passed")]
+    assert answer.report.tests == tuple(results)
+    assert answer.report.lamps == SEALED_LAMPS
+
+
+@pytest.mark.sandbox
+def test_a_test_is_started_from_a_thread_that_ends(bench: Bench) -> None:
+    names: list[str] = []
+    thread = threading.Thread(target=lambda: names.append(bench.start("import time\ntime.sleep(0.5)\n" + ADD, TESTS)))
+    thread.start()
+    thread.join()
+    assert bench.finish(*names)[names[0]].verdict == "pass"
+
+
+@pytest.mark.sandbox
+def test_cancel_ends_the_box_at_once_at_any_moment(bench: Bench) -> None:
+    with Witness(bench.service) as witness:
+        for delay in (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.3, 0.6):
+            name = bench.start(HANGS, TESTS, test_timeout_s=30.0)
+            time.sleep(delay)
+            start = time.monotonic()
+            bench.client.cancel(name)
+            report = bench.finish(name)[name]
+            assert (report.verdict, report.why) == ("infra", "Stopped before it was finished.")
+            assert time.monotonic() - start < 2
+    assert witness.left() == []
+    assert bench.run(ADD, TESTS).verdict == "pass"
+
+
+@pytest.mark.sandbox
+def test_open_descriptors_of_the_program_do_not_reach_a_candidate(tmp_path: Path, own_bench: Bench) -> None:
+    secret = os.open(tmp_path / "secret", os.O_CREAT | os.O_RDWR)
+    os.set_inheritable(secret, True)
+    try:
+        solution = """
+import os
+def names():
+    links = (f"/proc/self/fd/{n}" for n in range(64))
+    return sorted({os.readlink(link).split(":")[0] for link in links if os.path.islink(link)})
+"""
+        report = own_bench.run(solution, "assert names() == ['/dev/null', 'pipe']\n")
+    finally:
+        os.close(secret)
+    assert report.verdict == "pass", report.why
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("how", ["close", "kill -9", "end of input"])
+def test_nothing_outlives_the_service(how: str, own_bench: Bench) -> None:
+    assert own_bench.run(ADD, TESTS).verdict == "pass"
+    running = own_bench.service
+    with Witness(running) as witness:
+        name = own_bench.start(HANGS, TESTS, test_timeout_s=30.0)
+        own_bench.until(lambda a: isinstance(a, TestStarted) and a.id == name)
+        time.sleep(0.6)
+        start = time.monotonic()
+        if how == "close":
+            own_bench.client.close()
+        elif how == "kill -9":
+            running.send_signal(signal.SIGKILL)
+        else:
+            assert own_bench.client._service is not None
+            assert own_bench.client._service.stdin is not None
+            own_bench.client._service.stdin.close()
+        assert own_bench.finish(name)[name].verdict == "infra"
+        assert time.monotonic() - start < 5
+    assert len(witness.seen) >= 3
+    witness.seen.add(running)
+    # What the service did not reap itself is left to init, which may take its time.
+    assert [p for p in witness.left() if p.status() != psutil.STATUS_ZOMBIE] == []
+
+
+@pytest.mark.sandbox
+def test_a_service_that_died_is_started_again(own_bench: Bench) -> None:
+    name = own_bench.start(HANGS, TESTS)
+    own_bench.until(lambda a: isinstance(a, TestStarted))
+    own_bench.service.kill()
+    report = own_bench.finish(name)[name]
+    assert (report.verdict, report.why) == (
+        "infra",
+        "The test runner stopped (exit status -9); run the tests again.",
+    )
+    assert own_bench.run(ADD, TESTS).verdict == "pass"
+
+
+def test_a_closed_client_says_so_and_an_open_id_is_not_taken_twice(own_bench: Bench) -> None:
+    own_bench.client.test(Test("same", HANGS, TESTS))
+    with pytest.raises(ValueError, match="same"):
+        own_bench.client.test(Test("same", ADD, TESTS))
+    own_bench.client.close()
+    assert own_bench.finish("same")["same"].verdict == "infra"
+    own_bench.client.close()
+    with pytest.raises(RunnerUnavailable):
+        own_bench.client.probe()
+
+
+def test_it_works_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "engine.py").write_text("raise SystemExit('the wrong engine')")
+    report = run_one(ADD, TESTS, consent=True)
+    assert report.verdict == "pass", report.why
+
+
+@pytest.fixture
+def without_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+def test_without_a_sandbox_a_person_is_asked_first(without_sandbox: Path, own_bench: Bench) -> None:
+    own_bench.client.test(Test("1", f"open({str(without_sandbox / 'ran')!r}, 'w')\n" + ADD, TESTS))
+    asked = own_bench.until(lambda a: not isinstance(a, Lamps))
+    assert isinstance(asked, ConsentNeeded)
+    assert "bubblewrap is not installed" in asked.sentence
+    assert "delete your files" in asked.sentence
+    assert not (without_sandbox / "ran").exists()
+    assert run_one(ADD, TESTS).why == asked.sentence
+
+    own_bench.client.test(Test("1", ADD, TESTS, consent=True))
+    report = own_bench.finish("1")["1"]
+    assert (report.verdict, report.lamps) == ("pass", OPEN_LAMPS)
+    own_bench.client.test(Test("2", WRONG, TESTS, consent=True))
+    assert own_bench.finish("2")["2"].why == "line 1: assert -1 == 3\n +  where -1 = add(1, 2)"
+
+
+def test_without_a_sandbox_a_detached_process_is_ended_too(without_sandbox: Path, own_bench: Bench) -> None:
+    detaches = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(60)
+    os._exit(0)
+"""
+    tests = TESTS + "import time\ntime.sleep(0.3)\nassert True\n"
+    own_bench.client.test(Test("1", detaches + ADD, tests, consent=True))
+    own_bench.until(lambda a: isinstance(a, TestStarted))
+    with Witness(own_bench.service) as witness:
+        assert own_bench.finish("1")["1"].verdict == "pass"
+    assert witness.seen
+    assert witness.left() == []
+
+
+def test_a_sandbox_that_does_not_work_is_not_believed(without_sandbox: Path, own_bench: Bench) -> None:
+    fake = without_sandbox / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    own_bench.client.test(Test("1", ADD, TESTS))
+    asked = own_bench.until(lambda a: isinstance(a, ConsentNeeded | TestFinished))
+    assert isinstance(asked, ConsentNeeded)
+    assert "No permissions to create new namespace" in asked.sentence
+
+
+def test_a_sandbox_that_holds_nothing_back_is_not_believed(without_sandbox: Path, own_bench: Bench) -> None:
+    fake = without_sandbox / "bwrap"
+    fake.write_text(f'#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\ncd /tmp\nPYTHONPATH={ROOT} exec "$@"\n')
+    fake.chmod(0o755)
+    own_bench.client.probe()
+    lamps = own_bench.until(lambda a: isinstance(a, Lamps))
+    assert isinstance(lamps, Lamps)
+    assert not lamps.sealed
+    assert lamps.lamps == OPEN_LAMPS
+    assert lamps.note.startswith("bubblewrap does not work: ")
+
+
+class FakeTrial:
+    """Late beside others, in time when it is alone."""
+
+    alone: list[bool]
+    slots: service.Slots
+
+    def __init__(self, test: Test, plan: Plan, layers: Layers, progress: object, patient: bool = True):
+        self.patient = patient
+
+    async def run(self) -> Report:
+        FakeTrial.alone.append(FakeTrial.slots._free._value == 0)
+        if self.patient:
+            return replace(REPORT, tests=(TestResult("a", "passed"), TestResult("b", "timeout")))
+        return Report("pass", "in-process")
+
+
+@pytest.mark.parametrize(("slots", "verdict"), [(2, "pass"), (1, "fail")])
+def test_who_loses_by_time_alone_runs_once_more_alone(
+    slots: int, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "Trial", FakeTrial)
+    one = service.Service(lambda answer: None, slots)
+    FakeTrial.alone, FakeTrial.slots = [], one._slots
+    report = asyncio.run(one._try(Test("1", "", ""), Plan("", ("a", "b")), Layers("")))
+    assert report.verdict == verdict
+    assert FakeTrial.alone == ([False, True] if slots == 2 else [True])
+
+
+def test_alone_waits_for_the_others_and_two_of_them_do_not_deadlock() -> None:
+    async def main() -> list[str]:
+        slots, log = service.Slots(2), list[str]()
+
+        async def work(name: str, place: object) -> None:
+            async with place:  # type: ignore[attr-defined]
+                log.append(f"+{name}")
+                await asyncio.sleep(0.01)
+                log.append(f"-{name}")
+
+        await asyncio.gather(
+            work("a", slots.one()), work("b", slots.alone()), work("c", slots.alone()), work("d", slots.one())
+        )
+        return log
+
+    log = asyncio.run(asyncio.wait_for(main(), 5))
+    for name in "bc":
+        start = log.index(f"+{name}")
+        assert log[start + 1] == f"-{name}"
+        assert sum(entry[0] == "+" for entry in log[:start]) == sum(entry[0] == "-" for entry in log[:start])
+
+
+@pytest.mark.sandbox
+@pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user runs every other test of this kind already")
+def test_an_ordinary_user_gets_the_same_box(tmp_path: Path) -> None:
+    """Root plays the ordinary user, in a view of the computer where that user can reach the interpreter."""
+    code = (
+        "import os; from engine.runner.client import run_one, lamps; l = lamps(); "
+        f"r = run_one({ADD!r}, {TESTS!r}); print(os.getuid(), l.sealed, l.note, r.verdict, r.why)"
+    )
+    shown = ["--dev-bind", "/", "/", "--tmpfs", "/root"]
+    for folder in {sys.base_prefix, sys.prefix, str(ROOT)}:
+        for parent in reversed(Path(folder).parents):
+            if parent.is_relative_to("/root"):
+                shown += ["--perms", "0755", "--dir", str(parent)]
+        shown += ["--ro-bind", folder, folder]
+    user = ["setpriv", "--reuid", "61000", "--regid", "61000", "--clear-groups"]
+    done = subprocess.run(
+        ["bwrap", *shown, "--die-with-parent", "--chdir", str(ROOT), *user, sys.executable, "-B", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent"},
+    )
+    assert done.stdout == "61000 True  pass \n", done.stderr
