@@ -101,6 +101,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         assert number, "Xvfb did not start"
         result = Desk(f":{number}", tmp_path / "window.log")
         stack.enter_context(running(["openbox"], result.env, tmp_path / "openbox.log"))
+        until(lambda: result.do("get_num_desktops", check=False), 20, "a window manager")
         yield result
 
 
