@@ -181,9 +181,9 @@ def ragged_attention(
     """
     cache = _current[-1]
     step = cache.step
-    prefix = cache.layers[module.layer_idx].prefix  # type: ignore[index]
+    prefix = cache.layers[module.layer_idx].prefix
     if prefix is not None and hasattr(module, "expand_kv"):  # MLA caches latents and expands what update() returned
-        prefix = module.expand_kv(*prefix)
+        prefix = module.expand_kv(*prefix)  # type: ignore[operator]
     out = prefix_suffix_attention(
         _to_grid(query, step),
         prefix,
