@@ -145,11 +145,7 @@ class TestFile(pytest.Module):
             body = self.source.tree.body
             if self.run.listing:  # a top-level assert beside test functions needs the real candidate
                 body = [statement for statement in body if not forms.is_check(statement, set())]
-            try:
-                self.execute(body, module)
-            except BaseException as error:
-                self.run.break_off(explain(error, self.run.path)[1])
-                raise
+            self.execute(body, module)
         return module
 
     def execute(self, statements: list[ast.stmt], module: types.ModuleType) -> None:
@@ -157,9 +153,14 @@ class TestFile(pytest.Module):
         rewrite_asserts(tree, self.source.text.encode("utf-8", "replace"), forms.FILE, self.config)
         exec(compile(tree, forms.FILE, "exec", dont_inherit=True), module.__dict__)
 
-    def collect(self) -> Iterator[Any]:
-        if not self.source.checks:
-            yield from super().collect()
+    def collect(self) -> list[Any]:
+        try:
+            return list(self._checks() if self.source.checks else super().collect())
+        except BaseException as error:
+            self.run.break_off(explain(error, self.run.path)[1])
+            raise
+
+    def _checks(self) -> Iterator["CheckItem"]:
         script = Script(self, self.obj)
         for check in self.source.checks:
             item: CheckItem = CheckItem.from_parent(self, name=check.id)
@@ -204,7 +205,9 @@ class Run:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self.break_off(report.longreprtext[-WHY_LENGTH:])
+            text = report.longreprtext
+            errors = [line.removeprefix("E").strip() for line in text.splitlines() if line.startswith("E ")]
+            self.break_off((errors[-1] if errors else text)[-WHY_LENGTH:])
 
     def break_off(self, why: str) -> None:
         """The tests could not be loaded; the first reason counts."""
@@ -235,7 +238,7 @@ class Run:
             source = forms.parse("".join(functions))
         parent = next(iter(session.items)).getparent(TestFile)
         assert parent is not None
-        return list(TestFile.of(parent.parent, source, self).collect())
+        return TestFile.of(parent.parent, source, self).collect()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.outcome, self.why = "passed", ""

@@ -10,7 +10,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from engine.runner import service
@@ -154,8 +153,7 @@ def test_nothing_outlives_the_service(how: str, own_bench: Bench) -> None:
         assert time.monotonic() - start < 5
     assert len(witness.seen) >= 3
     witness.seen.add(running)
-    # What the service did not reap itself is left to init, which may take its time.
-    assert [p for p in witness.left() if p.status() != psutil.STATUS_ZOMBIE] == []
+    assert witness.left(zombies=False) == []
 
 
 @pytest.mark.sandbox

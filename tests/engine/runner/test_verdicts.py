@@ -257,11 +257,16 @@ def test_a_test_that_hangs_is_marked_and_the_others_go_on(bench: Bench) -> None:
 
 
 LISTS_THE_CANDIDATE = "from solution import N\nimport pytest\n@pytest.mark.parametrize('x', N)\ndef test_a(x): pass\n"
+LISTS_IN_A_CLASS = (
+    "import pytest\nimport solution\nclass TestA:\n"
+    "    @pytest.mark.parametrize('y', solution.N)\n    def test_a(self, y): pass\n"
+)
 BROKEN_TESTS = {
     "assert add(1, 2 == 3\n": "Your tests do not parse: line 1: '(' was never closed.",
     "import nowhere_at_all\ndef test_a(): pass\n": "Your tests do not load: ModuleNotFoundError",
     LISTS_THE_CANDIDATE: "Your tests do not load: TypeError: a value of the candidate is needed to list the tests",
     "import os\nos._exit(0)\ndef test_a(): pass\n": "Your tests end the process while they are being loaded.",
+    LISTS_IN_A_CLASS: ("Your tests do not load: TypeError: a value of the candidate is needed to list the tests"),
     "class TestNothing:\n    pass\n": "Your tests hold no test: pytest finds none in them.",
     "def test_a(no_such_fixture): pass\nprint(": "Your tests do not parse: line 2",
 }
