@@ -32,7 +32,7 @@ _CALLED = re.compile(r"<(?:function|built-in function|class) '?(?:solution\.)?([
 
 
 def perform(task: dict[str, Any], put: Put) -> None:
-    """Runs ``task``: its ``tests`` on its ``solution`` (None: only list them), as chosen by ``ids`` (None: all)."""
+    """Runs ``task``: those of its ``tests`` that ``ids`` names, on its ``solution`` (None: only lists them)."""
     here = Path.cwd()
     (here / "pytest.ini").write_text("[pytest]\n")
     (here / forms.FILE).touch()  # pytest wants a file; the text itself is nowhere on the disk of the box
