@@ -86,11 +86,12 @@ def _messages(process: subprocess.Popen[bytes], cancelled: Cancelled) -> Any:
             except queue.Empty:
                 continue
             if line is None:
+                process.wait()
                 return
             yield json.loads(line)
     finally:
         if process.poll() is None:
-            process.kill()
+            process.kill()  # closes the pipe, so that the reader ends
         reader.join()
 
 

@@ -82,13 +82,14 @@ def _tokenizer(folder: Path) -> PreTrainedTokenizerFast:
 
 
 def _module(prepared: Prepared, manifest: Manifest | None, device: torch.device) -> torch.nn.Module:
+    converted_to = manifest.precision if manifest else None
+    if converted_to not in (None, prepared.precision):
+        raise WrongFile(f"{prepared.folder} was converted to {converted_to}; give the original model.")
     if prepared.precision != "int8":
         return load_float(prepared.folder, prepared.precision, device)
-    if manifest is None or manifest.precision != "int8":
-        raise WrongFile(f"{prepared.folder} was converted to another precision than int8; give the original model.")
     try:
         return load_int8(prepared.folder, prepared.folder / WEIGHTS)
-    except (SafetensorError, KeyError, RuntimeError, OSError) as error:
+    except (SafetensorError, KeyError) as error:
         shutil.rmtree(prepared.folder, ignore_errors=True)  # ours, and made again from the file it came from
         raise WrongFile(f"The converted copy of {prepared.name} was damaged and is removed; start again.") from error
 

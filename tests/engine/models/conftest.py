@@ -9,12 +9,12 @@ from pathlib import Path
 import gguf
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from engine.models.catalog import PublishedFile, Wheels
 
 LETTERS = sorted(pre_tokenizers.ByteLevel.alphabet())
-VOCABULARY = [*LETTERS, "<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+VOCABULARY = [*LETTERS, LETTERS[0] + LETTERS[1], "<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 PADDED = len(VOCABULARY) + 5
 WIDTH, HIDDEN, LAYERS, HEADS, KEYS = 32, 64, 2, 4, 2
 
@@ -39,8 +39,8 @@ def tiny_gguf(tmp_path: Path) -> Callable[..., Path]:
         pads = [f"[PAD{number}]" for number in range(len(VOCABULARY), PADDED)]
         writer.add_tokenizer_model("gpt2")
         writer.add_token_list([*VOCABULARY, *pads])
-        writer.add_token_types([1] * len(LETTERS) + [3] * 3 + [5] * len(pads))
-        writer.add_token_merges(["a b"])
+        writer.add_token_types([1] * (len(LETTERS) + 1) + [3] * 3 + [5] * len(pads))
+        writer.add_token_merges([f"{LETTERS[0]} {LETTERS[1]}"])
         writer.add_eos_token_id(VOCABULARY.index("<|im_end|>"))
         for tensor, shape in _shapes(tied).items():
             writer.add_tensor(tensor, _values(tensor, shape))
@@ -92,6 +92,7 @@ def tiny_folder(tmp_path: Path) -> Callable[..., Path]:
         path = tmp_path / name
         backend = Tokenizer(models.BPE({letter: number for number, letter in enumerate(LETTERS)}, []))
         backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        backend.decoder = decoders.ByteLevel()
         PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|im_end|>").save_pretrained(path)
         torch.manual_seed(5)
         config = LlamaConfig(

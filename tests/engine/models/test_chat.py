@@ -1,7 +1,7 @@
 """Prompts to ids: ordinary text as stock transformers does it, control tokens as text."""
 
 import pytest
-from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from engine.contract import BadRequest
@@ -27,6 +27,7 @@ def byte_tokenizer(**options: object) -> PreTrainedTokenizerFast:
     vocabulary = {letter: number for number, letter in enumerate(letters)}
     backend = Tokenizer(models.BPE(vocabulary, []))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|doc|>", **options)
     tokenizer.add_special_tokens({"additional_special_tokens": ["<|start|>", "<|stop|>"]})
     tokenizer.add_tokens([AddedToken("<fim>", special=False)])

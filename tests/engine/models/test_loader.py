@@ -1,0 +1,271 @@
+"""Names to loaded models: converted once, whole or not at all, in the precision that was asked for."""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.contract import LoadCancelled, Loading
+from engine.models import conversion, preparation
+from engine.models.conversion import convert
+from engine.models.errors import (
+    ConversionFailed,
+    DiskFull,
+    DownloadFailed,
+    ModelNotFound,
+    PrecisionNotAvailable,
+    UnsupportedModel,
+    WrongFile,
+)
+from engine.models.loader import LoadedModel, load
+from engine.models.preparation import choose_precision, prepare
+from kernels.int8_linear import Int8Linear, available
+from tests.engine.models.conftest import PADDED, VOCABULARY
+
+needs_int8 = pytest.mark.skipif(not available(), reason="this torch has no FBGEMM")
+
+
+def quiet(_: Loading) -> None:
+    pass
+
+
+def never() -> bool:
+    return False
+
+
+def load_quietly(name: object, precision: str = "auto", **options) -> LoadedModel:
+    return load(str(name), precision=precision, device="cpu", progress=quiet, cancelled=never, **options)
+
+
+def logits(model: LoadedModel) -> torch.Tensor:
+    with torch.inference_mode():
+        return model.module(torch.arange(60)[None]).logits[0]
+
+
+@needs_int8
+class TestGguf:
+    @pytest.mark.parametrize("tied", [False, True])
+    def test_int8_is_close_to_float32(self, tiny_gguf, home, tied):
+        path = tiny_gguf("Datei mit 空白 .gguf", tied=tied)
+        exact, int8 = load_quietly(path, "float32"), load_quietly(path, "int8")
+        assert exact.precision == "float32"
+        assert int8.precision == "int8"
+        assert not any(isinstance(module, torch.nn.Linear) for module in int8.module.modules())
+        assert isinstance(int8.module.lm_head, Int8Linear)
+        error = (logits(int8) - logits(exact)).norm() / logits(exact).norm()
+        assert 0 < error < 0.1
+
+    def test_what_the_sampler_reads(self, tiny_gguf, home):
+        model = load_quietly(tiny_gguf("small.gguf"))
+        assert model.name == "small"
+        assert model.precision == "int8"
+        assert model.device == torch.device("cpu")
+        assert model.context == 256
+        assert model.vocabulary == len(VOCABULARY) < PADDED
+        assert model.eos_ids == {VOCABULARY.index("<|im_end|>"), VOCABULARY.index("<|endoftext|>")}
+        assert model.module.config._attn_implementation == "eager"
+        assert not model.module.training
+        assert not any(parameter.requires_grad for parameter in model.module.parameters())
+        assert model.decode(model.encode("héllo <|im_end|>", "completion")) == "héllo <|im_end|>"
+
+    def test_second_start_converts_nothing(self, tiny_gguf, home, monkeypatch):
+        path = tiny_gguf()
+        first = logits(load_quietly(path))
+        monkeypatch.setattr(preparation, "convert", lambda *_: pytest.fail("converted again"))
+        assert torch.equal(logits(load_quietly(path)), first)
+
+    def test_a_changed_file_is_converted_again(self, tiny_gguf, home):
+        path = tiny_gguf()
+        old = prepare(str(path), device="cpu", progress=quiet, cancelled=never)
+        path.touch()
+        new = prepare(str(path), device="cpu", progress=quiet, cancelled=never)
+        assert new.folder != old.folder
+
+    def test_a_damaged_copy_is_removed_and_made_again(self, tiny_gguf, home):
+        path = tiny_gguf()
+        folder = prepare(str(path), device="cpu", progress=quiet, cancelled=never).folder
+        weights = folder / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-10])
+        with pytest.raises(WrongFile, match="start again"):
+            load_quietly(path)
+        assert load_quietly(path).precision == "int8"
+
+
+class TestConversionEndsBadly:
+    def left(self, home: Path) -> list[str]:
+        return [p.name for p in (home / "models" / "converted").iterdir() if not p.name.endswith(".lock")]
+
+    def test_cancelled_at_once_and_nothing_left(self, tiny_gguf, home):
+        stages = []
+        start = time.monotonic()
+        with pytest.raises(LoadCancelled):
+            prepare(
+                str(tiny_gguf()), precision="float32", device="cpu", progress=stages.append, cancelled=lambda: stages
+            )
+        assert stages[0].stage == "convert"
+        assert time.monotonic() - start < 10
+        assert self.left(home) == []
+
+    def test_remains_of_a_killed_start_are_swept(self, tiny_gguf, home):
+        path = tiny_gguf()
+        folder = prepare(str(path), precision="float32", device="cpu", progress=quiet, cancelled=never).folder
+        unfinished = folder.with_name(folder.name + ".unfinished")
+        folder.rename(unfinished)
+        (unfinished / "stale").touch()
+        prepare(str(path), precision="float32", device="cpu", progress=quiet, cancelled=never)
+        assert self.left(home) == [folder.name]
+        assert not (folder / "stale").exists()
+
+    def test_unknown_architecture(self, tiny_gguf, home):
+        with pytest.raises(UnsupportedModel, match="'imaginary' model"):
+            load_quietly(tiny_gguf(architecture="imaginary"), "float32")
+        assert self.left(home) == []
+
+    def test_cut_off_file(self, tiny_gguf, home):
+        path = tiny_gguf()
+        path.write_bytes(path.read_bytes()[:-5000])
+        with pytest.raises(WrongFile, match="incomplete"):
+            load_quietly(path, "float32")
+        assert self.left(home) == []
+
+    def test_a_child_that_dies_is_reported(self, tiny_gguf, home, monkeypatch, tmp_path):
+        monkeypatch.setattr(conversion.child, "_CHECKOUT", tmp_path)  # where there is no such module
+        with pytest.raises(ConversionFailed, match=r"ended unexpectedly: .*No module named"):
+            convert(tiny_gguf(), home / "out", "float32", quiet, never)
+        assert not (home / "out").exists()
+
+    def test_room_is_looked_for_first(self, tiny_gguf, monkeypatch, tmp_path):
+        path = tiny_gguf()
+        monkeypatch.setattr(conversion.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1})())
+        with pytest.raises(DiskFull, match="only 0 MB are free"):
+            conversion._check_room(conversion.read_header(path), tmp_path, "int8")
+
+    def test_two_starts_at_once_convert_once(self, tiny_gguf, home, monkeypatch):
+        path = tiny_gguf()
+        calls = []
+
+        def counted(*arguments):
+            calls.append(arguments)
+            convert(*arguments)
+
+        monkeypatch.setattr(preparation, "convert", counted)
+
+        def start() -> None:
+            prepare(str(path), precision="float32", device="cpu", progress=quiet, cancelled=never)
+
+        threads = [threading.Thread(target=start) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(calls) == 1
+        assert len(self.left(home)) == 1
+
+
+class TestFolder:
+    def test_floats_load_as_they_are(self, tiny_folder, home):
+        folder = tiny_folder("モデル")
+        model = load_quietly(folder, "float32")
+        assert not (home / "models" / "converted").exists()
+        assert model.vocabulary == len(model.tokenizer) < PADDED
+        assert model.eos_ids >= {7, 256}
+        assert load_quietly(folder, "bfloat16").module.dtype == torch.bfloat16
+
+    @needs_int8
+    def test_int8_is_converted(self, tiny_folder, home):
+        folder = tiny_folder()
+        exact, int8 = load_quietly(folder, "float32"), load_quietly(folder)
+        assert int8.precision == "int8"
+        assert int8.vocabulary == exact.vocabulary
+        assert int8.eos_ids == exact.eos_ids
+        assert 0 < (logits(int8) - logits(exact)).norm() / logits(exact).norm() < 0.1
+
+    @needs_int8
+    def test_a_converted_folder_is_a_model_by_itself(self, tiny_folder, home):
+        converted = prepare(str(tiny_folder()), device="cpu", progress=quiet, cancelled=never).folder
+        assert load_quietly(converted).precision == "int8"
+        with pytest.raises(WrongFile, match="int8"):
+            load_quietly(converted, "float32")
+
+    def test_weights_cut_off(self, tiny_folder, home):
+        folder = tiny_folder()
+        weights = folder / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-1])
+        with pytest.raises(WrongFile, match="incomplete"):
+            load_quietly(folder)
+
+    def test_unknown_architecture(self, tiny_folder, home):
+        folder = tiny_folder()
+        (folder / "config.json").write_text('{"model_type": "imaginary"}')
+        with pytest.raises(UnsupportedModel, match="imaginary"):
+            load_quietly(folder, "float32")
+
+
+class TestNamesAndPrecisions:
+    def test_nobody_by_that_name(self, home):
+        with pytest.raises(ModelNotFound, match=r"qwen2\.5-coder-0\.5b, "):
+            load_quietly("gpt-17")
+
+    def test_a_hub_name_offline(self, home):
+        with pytest.raises(DownloadFailed, match="without --offline"):
+            load_quietly("nobody/nothing-at-all", offline=True)
+
+    def test_a_hub_name_when_the_hub_is_away(self, home):
+        with pytest.raises(DownloadFailed, match="hub cannot be reached"):
+            load_quietly("nobody/nothing-at-all")
+
+    def test_a_catalog_name_offline(self, home):
+        with pytest.raises(DownloadFailed, match="without --offline"):
+            load_quietly("default", offline=True)
+
+    def test_a_file_that_is_no_model(self, tmp_path, home):
+        (tmp_path / "notes.txt").write_text("hello")
+        with pytest.raises(WrongFile, match=r"notes\.txt is not a model"):
+            load_quietly(tmp_path / "notes.txt")
+
+    @pytest.mark.parametrize(
+        ("precision", "device"), [("int8", "cuda"), ("float16", "cpu"), ("auto", "tpu"), ("float32", "mps")]
+    )
+    def test_what_cannot_be_is_refused(self, precision, device):
+        with pytest.raises(PrecisionNotAvailable, match="choose"):
+            choose_precision(precision, device)
+
+    def test_automatic_choice(self, monkeypatch):
+        assert choose_precision("auto", "cuda:1") == "bfloat16"
+        monkeypatch.setattr("platform.machine", lambda: "arm64")
+        assert choose_precision("auto", "cpu") == "float32"
+        with pytest.raises(PrecisionNotAvailable, match="x86"):
+            choose_precision("int8", "cpu")
+        monkeypatch.setattr("platform.machine", lambda: "x86_64")
+        assert choose_precision("auto", "cpu") == "int8"
+
+    @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the GPU")
+    def test_a_gpu_that_is_not_there(self, tiny_folder, home):
+        with pytest.raises(PrecisionNotAvailable, match="finds no cuda device"):
+            load(str(tiny_folder()), device="cuda", progress=quiet, cancelled=never)
+
+
+@pytest.mark.real_model
+class TestSmallModel:
+    def test_loads_by_name_without_the_network(self, small_model):
+        model = load_quietly(small_model, offline=True)
+        assert (model.name, model.precision, model.context) == ("smollm2-135m", "int8", 8192)
+        assert model.eos_ids == {0, 2}
+
+    def test_int8_stays_near_the_perplexity_of_float32(self, small_model_cache, loaded_small_model, monkeypatch):
+        """So small a model feels rounding most: 6 % here, where the default model loses 1.6 % on the same text."""
+        monkeypatch.setenv("BASSLINE_HOME", str(small_model_cache))
+        exact = load_quietly(loaded_small_model.name, "float32")
+        text = Path(__file__).with_name("test_sources.py").read_text(encoding="utf-8")
+        ids = torch.tensor([exact.encode(text, "completion")[:1024]])
+        loss = [_loss(model.module, ids) for model in (loaded_small_model, exact)]
+        assert abs(loss[0] - loss[1]) < 0.08
+
+
+def _loss(module: torch.nn.Module, ids: torch.Tensor) -> float:
+    """Mean negative log-likelihood per token: its exponential is the perplexity."""
+    with torch.inference_mode():
+        scores = module(ids).logits[0, :-1].float()
+    return torch.nn.functional.cross_entropy(scores, ids[0, 1:]).item()
