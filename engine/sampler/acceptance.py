@@ -18,11 +18,13 @@ class Proposals:
     """What a drafter offers: ``tokens[b]`` for row b, any number of them.
 
     ``q``: the distributions the tokens were drawn from, all rows one after the other; None if they were not drawn
-    (a deterministic guess: q is one-hot).
+    (a deterministic guess: q is one-hot). ``survival[b]``: a deterministic drafter's estimate that each token, and all
+    before it, will be accepted. What was drawn is verified whole: dropping it by a look at it would not be lossless.
     """
 
     tokens: list[list[int]]
     q: Distributions | None = None
+    survival: list[list[float]] | None = None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ BASS: Batched Attention-optimized Speculative Sampling (arXiv 2404.15778), over 
 keys and values (Bifurcated attention, arXiv 2403.08845).
 """
 
+import time
 from collections.abc import Sequence
 
 import torch
@@ -11,8 +12,9 @@ from torch import Tensor
 
 from engine.contract import Sampling
 from engine.sampler.acceptance import AcceptanceRule, Proposals, VerifyLine
+from engine.sampler.cost_table import CostTable
 from engine.sampler.drafters import Drafter
-from engine.sampler.policies import Outcome, Policy
+from engine.sampler.policies import Outcome, Policy, StepTimes
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.sampling import distributions
 from engine.sampler.stopping import Row
@@ -21,8 +23,17 @@ from engine.sampler.stopping import Row
 class Decoder:
     """The rows of one run. Rows come and go between steps; what a row says depends on no other row."""
 
-    def __init__(self, target: RaggedModel, drafter: Drafter, policy: Policy, rule: AcceptanceRule, sampling: Sampling):
+    def __init__(
+        self,
+        target: RaggedModel,
+        drafter: Drafter,
+        policy: Policy,
+        rule: AcceptanceRule,
+        sampling: Sampling,
+        costs: CostTable | None = None,
+    ):
         self.target, self.drafter, self.policy, self.rule, self.sampling = target, drafter, policy, rule, sampling
+        self.costs = costs  # learns what steps cost, whichever policy decides their size
         self.rows: list[Row] = []
 
     def join(self, rows: Sequence[Row], prompt_logits: Tensor) -> None:
@@ -44,16 +55,22 @@ class Decoder:
     @torch.inference_mode()
     def step(self) -> None:
         """Every row gains at least one token; those that end stay until ``leave``."""
-        rows = self.rows
+        rows, start = self.rows, time.perf_counter()
         # No draft beyond the last token that may be committed; the target's own token needs one place.
         counts = [min(count, row.room - 1) for count, row in zip(self.policy.plan(rows), rows, strict=True)]
-        proposals = self.drafter.propose(rows, counts)
+        proposals = self.policy.choose(self.drafter.propose(rows, counts))
+        drafted = time.perf_counter()
         logits = self.target.forward(
             [[row.tokens[-1], *drafts] for row, drafts in zip(rows, proposals.tokens, strict=True)],
             [row.position - 1 for row in rows],
         )
         outcomes = self._accept(rows, logits, proposals)
-        self.policy.observe([outcome for row, outcome in zip(rows, outcomes, strict=True) if not row.stop_reason])
+        times = StepTimes(draft=drafted - start, verify=time.perf_counter() - drafted)
+        self.policy.observe(
+            [outcome for row, outcome in zip(rows, outcomes, strict=True) if not row.stop_reason], times
+        )
+        if self.costs is not None:
+            self.costs.refine(len(logits), times.verify)
 
     def _accept(self, rows: Sequence[Row], logits: Tensor, proposals: Proposals) -> list[Outcome]:
         """Commit to each row the drafts that stay and the target's next token. ``logits`` ``[T, V]``, row by row."""
@@ -67,7 +84,7 @@ class Decoder:
             rows, proposals.tokens, accepted.tolist(), next_tokens.tolist(), strict=True
         ):
             row.commit([*drafts[:count], token], scores[start : start + count + 1], proposed=len(drafts))
-            outcomes.append(Outcome(proposed=len(drafts), accepted=count))
+            outcomes.append(Outcome(row.candidate, proposed=len(drafts), accepted=count))
             start += len(drafts) + 1
         return outcomes
 

@@ -26,6 +26,7 @@ from engine.contract import (
 from engine.models.loader import LoadedModel, load
 from engine.models.pairing import check_pair
 from engine.sampler.acceptance import Coupled, Rejection
+from engine.sampler.cost_table import CostTable, measured_once
 from engine.sampler.decoder import Decoder
 from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.drafters.draft_model import DraftModelDrafter
@@ -35,6 +36,7 @@ from engine.sampler.generation import Generation
 from engine.sampler.policies import open_policy
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.self_check import check_ragged, longest_context, refuse_by_name
+from engine.session import paths
 
 
 class Loader(Protocol):
@@ -59,6 +61,7 @@ class LoadedPair:
     target: LoadedModel
     ragged: RaggedModel
     context: int
+    costs: CostTable
     draft: LoadedModel | None = None
     ragged_draft: RaggedModel | None = None
 
@@ -101,19 +104,20 @@ class SamplerEngine:
     def _open_pair(self, choice: ModelChoice, emit: Emit) -> LoadedPair:
         target = self._open(choice.model, choice, emit)
         refuse_by_name(target.module, target.name)
-        pair = LoadedPair(
-            target, RaggedModel(target.module, target.vocabulary), longest_context(target.module, target.context)
-        )
+        ragged = RaggedModel(target.module, target.vocabulary)
         emit(Loading("check", unit="steps"))
-        check_ragged(pair.ragged, target.name, target.precision)
+        check_ragged(ragged, target.name, target.precision)
+        emit(Loading("warm-up", unit="steps"))
+        costs = measured_once(ragged, target.name, target.precision, paths.data() / "costs")
+        pair = LoadedPair(target, ragged, longest_context(target.module, target.context), costs)
         if choice.draft:
             draft = self._open(choice.draft, choice, emit)
             check_pair(target, draft)
             refuse_by_name(draft.module, draft.name)
             # Ids that the target does not have are never drafted.
-            ragged = RaggedModel(draft.module, min(target.vocabulary, draft.vocabulary))
-            check_ragged(ragged, draft.name, draft.precision)
-            pair.draft, pair.ragged_draft = draft, ragged
+            ragged_draft = RaggedModel(draft.module, min(target.vocabulary, draft.vocabulary))
+            check_ragged(ragged_draft, draft.name, draft.precision)
+            pair.draft, pair.ragged_draft = draft, ragged_draft
             pair.context = min(pair.context, longest_context(draft.module, draft.context))
         return pair
 
@@ -153,4 +157,5 @@ class SamplerEngine:
                 drafter = DraftModelDrafter(pair.ragged_draft, request.sampling, rule)
             case _:
                 raise BadRequest("No draft model is loaded; name one with --draft, or choose the suffix drafter.")
-        return Decoder(pair.ragged, drafter, open_policy(request.speculation.policy), rule, request.sampling)
+        policy = open_policy(request.speculation.policy, pair.costs, free_drafts=drafter.is_free)
+        return Decoder(pair.ragged, drafter, policy, rule, request.sampling, pair.costs)

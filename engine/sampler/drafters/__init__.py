@@ -9,6 +9,7 @@ from engine.sampler.stopping import Row
 
 class Drafter(Protocol):
     name: str
+    is_free: bool  # guesses in no time to speak of; a draft model does not
 
     def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
         """A new run of this prompt; False if ``between_chunks`` said to stop while it was read."""
@@ -24,6 +25,7 @@ class NoDrafter:
     """Regular decoding: the baseline."""
 
     name = "none"
+    is_free = True
 
     def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
         return True

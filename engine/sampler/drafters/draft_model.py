@@ -25,6 +25,7 @@ class DraftModelDrafter:
     sampling: Sampling
     rule: AcceptanceRule
     name: str = "draft-model"
+    is_free: bool = False
     _fed: list[list[int]] = field(default_factory=list)  # tokens after the prompt, by row
 
     def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:

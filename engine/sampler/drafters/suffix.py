@@ -7,24 +7,40 @@ samples: a guess is accepted only where the target says so.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from engine.sampler.acceptance import Proposals
+from engine.sampler.drafters.confidence import LONGEST, Agreement, Confidence, Kind
 from engine.sampler.stopping import Row
 
-SHORTEST, LONGEST = 2, 12  # tokens that must match
+SHORTEST = 2  # tokens that must match
 WITNESSES = 32  # latest occurrences that vote on what follows
+JUDGED = 4  # tokens guessed in any case: those that are not verified are judged against what comes, for nothing
+
+Place = tuple[list[int], int]  # a text, and the index of the token that follows there
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What was guessed for a candidate when it had ``start`` tokens, and how good each guess looked."""
+
+    start: int
+    tokens: list[int]
+    kinds: list[Kind]
 
 
 class SuffixDrafter:
     """An index of every run of ``SHORTEST`` to ``LONGEST`` tokens to the places right after it."""
 
     name = "suffix"
+    is_free = True
 
     def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
-        self._texts: list[list[int]] = []  # the prompt, and one text per candidate, each with the prompt's end
         self._text_of: dict[int, list[int]] = {}  # by candidate; finished ones stay and go on being copied from
-        self._places: defaultdict[tuple[int, ...], list[tuple[list[int], int]]] = defaultdict(list)
-        self._prompt_end = list(prompt[-LONGEST:])
+        self._places: defaultdict[tuple[int, ...], list[Place]] = defaultdict(list)
+        self._prompt_end = list(prompt[-LONGEST:])  # a candidate's text begins with it, so that matches cross over
+        self._guesses: dict[int, Guess] = {}
+        self._confidence = Confidence()
         text: list[int] = []
         for token in prompt:
             self._append(text, token)
@@ -32,13 +48,23 @@ class SuffixDrafter:
 
     def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
         texts = [self._catch_up(row) for row in rows]
-        return Proposals([self._follow(text, count) for text, count in zip(texts, counts, strict=True)])
+        tokens, survival = [], []
+        for row, text, count in zip(rows, texts, counts, strict=True):
+            guess = self._guesses[row.candidate] = self._follow(text, len(row.tokens), max(count, JUDGED))
+            tokens.append(guess.tokens[: max(count, 0)])
+            survival.append(self._survival(guess.kinds[: max(count, 0)]))
+        return Proposals(tokens, survival=survival)
 
     def keep(self, rows: Sequence[int]) -> None:
         """The index goes by candidate, not by row: nothing moves."""
 
     def _catch_up(self, row: Row) -> list[int]:
-        """Index what the row has committed since; its text with the prompt's end before it."""
+        """Judge the last guess by what was committed since, index that, and return the row's text so far."""
+        if guess := self._guesses.get(row.candidate):
+            for token, truth, kind in zip(guess.tokens, row.tokens[guess.start :], guess.kinds, strict=False):
+                self._confidence.learn(kind, token == truth)
+                if token != truth:
+                    break
         text = self._text_of.get(row.candidate)
         if text is None:
             text = self._text_of[row.candidate] = list(self._prompt_end)
@@ -51,24 +77,35 @@ class SuffixDrafter:
         for length in range(SHORTEST, min(LONGEST, len(text)) + 1):
             self._places[tuple(text[-length:])].append((text, len(text)))
 
-    def _follow(self, text: list[int], count: int) -> list[int]:
+    def _follow(self, text: list[int], start: int, count: int) -> Guess:
         """What followed the longest match, by majority, for at most ``count`` tokens."""
-        places = self._longest_match(text) if count > 0 else []
-        draft: list[int] = []
-        while len(draft) < count:
+        match, places = self._longest_match(text)
+        guess = Guess(start, [], [])
+        while len(guess.tokens) < count:
             votes = Counter(other[at] for other, at in places if at < len(other))
             if not votes:
                 break
-            token = votes.most_common(1)[0][0]
-            draft.append(token)
+            (token, most), voters = votes.most_common(1)[0], votes.total()
+            agreement = Agreement.DIVIDED if most < voters else Agreement.SINGLE if most == 1 else Agreement.UNANIMOUS
+            guess.kinds.append(Kind(min(match + len(guess.tokens), LONGEST), agreement))
+            guess.tokens.append(token)
             places = [(other, at + 1) for other, at in places if at < len(other) and other[at] == token]
-        return draft
+        return guess
 
-    def _longest_match(self, text: list[int]) -> list[tuple[list[int], int]]:
-        """Places after the longest earlier run of the text's last tokens, latest last; its own end is not one."""
+    def _longest_match(self, text: list[int]) -> tuple[int, list[Place]]:
+        """Length of the longest earlier run of the text's last tokens, and the places after it, latest last."""
         for length in range(min(LONGEST, len(text)), SHORTEST - 1, -1):
             places = self._places.get(tuple(text[-length:]), ())
+            # The text's own end is among them and is followed by nothing yet.
             followed = [(other, at) for other, at in places[-WITNESSES - 1 :] if at < len(other)]
             if followed:
-                return followed
-        return []
+                return length, followed
+        return 0, []
+
+    def _survival(self, kinds: Sequence[Kind]) -> list[float]:
+        """Chance that each guess is reached and right: the product of those up to it."""
+        chances, chance = [], 1.0
+        for kind in kinds:
+            chance *= self._confidence.of(kind)
+            chances.append(chance)
+        return chances

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from engine.contract import BadRequest
+from engine.sampler.acceptance import Proposals
+from engine.sampler.cost_table import CostTable
 from engine.sampler.stopping import Row
 
 
@@ -12,27 +13,44 @@ from engine.sampler.stopping import Row
 class Outcome:
     """What became of one row's drafts in one step."""
 
+    candidate: int
     proposed: int
     accepted: int
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """Seconds of one step's two expensive halves."""
+
+    draft: float
+    verify: float
 
 
 class Policy(Protocol):
     name: str
 
     def plan(self, rows: Sequence[Row]) -> list[int]:
-        """Drafts to verify for each row. Must not look at tokens that were sampled and may yet be dropped."""
+        """Drafts to ask the drafter for, per row. Must not look at sampled tokens that may yet be dropped."""
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def choose(self, proposals: Proposals) -> Proposals:
+        """Those of a deterministic drafter's guesses that are worth verifying; by default all."""
+        return proposals
+
+    def observe(self, outcomes: Sequence[Outcome], times: StepTimes) -> None:
         """After a step: one outcome for each row that goes on."""
 
 
-def open_policy(name: str) -> Policy:
-    """The policy a request names: ``bass`` or ``fixed:N``."""
+def open_policy(name: str, costs: CostTable, *, free_drafts: bool) -> Policy:
+    """The policy a request names: ``goodput`` (also ``auto``), ``bass`` or ``fixed:N``.
+
+    ``free_drafts``: the drafter guesses in no time to speak of, so only verifying costs.
+    """
     from engine.sampler.policies.bass import Bass
     from engine.sampler.policies.fixed import Fixed
+    from engine.sampler.policies.goodput import Goodput
 
-    if name in ("bass", "auto"):
+    if name == "bass":
         return Bass()
     if name.startswith("fixed:"):
         return Fixed(int(name.removeprefix("fixed:")))
-    raise BadRequest(f"The policy {name} is not available here yet; choose bass or fixed:N.")
+    return Goodput(costs, free_drafts=free_drafts)

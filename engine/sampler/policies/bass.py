@@ -3,13 +3,13 @@
 import math
 from collections.abc import Sequence
 
-from engine.sampler.policies import Outcome
+from engine.sampler.policies import Outcome, Policy, StepTimes
 from engine.sampler.stopping import Row
 
 FIRST, STEP_UP, SHRINK, LIMIT = 7, 2, 10, 32  # l0, l_incre, l_mod and l_limit of the paper
 
 
-class Bass:
+class Bass(Policy):
     """Grows by two while some row accepts all it was offered; shrinks, faster the second time, when none does."""
 
     name = "bass"
@@ -21,7 +21,7 @@ class Bass:
     def plan(self, rows: Sequence[Row]) -> list[int]:
         return [self.length] * len(rows)
 
-    def observe(self, outcomes: Sequence[Outcome]) -> None:
+    def observe(self, outcomes: Sequence[Outcome], times: StepTimes) -> None:
         tried = [outcome for outcome in outcomes if outcome.proposed]
         if not tried:
             return

@@ -4,6 +4,7 @@ import copy
 
 from engine.contract import Sampling
 from engine.sampler.acceptance import Coupled, Rejection
+from engine.sampler.cost_table import CostTable
 from engine.sampler.decoder import Decoder
 from engine.sampler.drafters import NoDrafter
 from engine.sampler.drafters.draft_model import DraftModelDrafter
@@ -47,7 +48,8 @@ def open_decoder(
     else:
         chosen = SuffixDrafter() if drafter == "suffix" else NoDrafter()
     model = RaggedModel(copy.deepcopy(target), vocabulary, packed=packed)
-    return Decoder(model, chosen, open_policy(policy), acceptance, sampling)
+    costs = CostTable({1: 1.0, 8: 1.2, 16: 2.0})
+    return Decoder(model, chosen, open_policy(policy, costs, free_drafts=chosen.is_free), acceptance, sampling, costs)
 
 
 def decode(decoder, prompt, rows, after_step=lambda step, decoder: None):

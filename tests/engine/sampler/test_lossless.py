@@ -10,7 +10,13 @@ from engine.sampler.acceptance import Proposals
 from tests.engine.sampler.running import FREE, GREEDY, decode, new_rows, open_decoder, tokens_of
 from tests.engine.sampler.tiny import VOCABULARY, build, noisy_copy
 
-WAYS = [("suffix", "fixed:3"), ("suffix", "bass"), ("draft-model", "fixed:1"), ("draft-model", "bass")]
+WAYS = [
+    ("suffix", "fixed:3"),
+    ("suffix", "goodput"),
+    ("draft-model", "fixed:1"),
+    ("draft-model", "bass"),
+    ("draft-model", "goodput"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +156,7 @@ class Stubborn:
     """Proposes what it is told, and is asked for nothing else."""
 
     name = "stubborn"
+    is_free = True
 
     def __init__(self, propose):
         self._propose = propose

@@ -2,8 +2,17 @@
 
 import pytest
 
-from engine.contract import BadRequest
-from engine.sampler.policies import Outcome, open_policy
+from engine.sampler.acceptance import Proposals
+from engine.sampler.cost_table import CostTable
+from engine.sampler.policies import Outcome, StepTimes
+from engine.sampler.policies import open_policy as open_with
+from engine.sampler.stopping import Limits, Row
+
+NO_TIME = StepTimes(0.0, 0.0)
+
+
+def open_policy(name, costs=None, free_drafts=True):
+    return open_with(name, CostTable(costs or {1: 1.0}), free_drafts=free_drafts)
 
 
 def lengths_after(best_accepted):
@@ -12,7 +21,7 @@ def lengths_after(best_accepted):
     for best in best_accepted:
         length = policy.plan([None])[0]
         seen.append(length)
-        policy.observe([Outcome(length, min(best, length)), Outcome(length, 0)])
+        policy.observe([Outcome(1, length, min(best, length)), Outcome(2, length, 0)], NO_TIME)
     return [*seen, policy.plan([None])[0]]
 
 
@@ -31,15 +40,75 @@ def test_a_mixed_run():
 
 def test_a_clipped_proposal_counts_as_what_was_really_offered():
     policy = open_policy("bass")
-    policy.observe([Outcome(2, 2), Outcome(0, 0)])
+    policy.observe([Outcome(1, 2, 2), Outcome(2, 0, 0)], NO_TIME)
     assert policy.plan([None]) == [9]
-    policy.observe([Outcome(0, 0)])  # rows that proposed nothing do not count
+    policy.observe([Outcome(1, 0, 0)], NO_TIME)  # rows that proposed nothing do not count
     assert policy.plan([None]) == [9]
 
 
-def test_fixed_is_fixed_and_an_unknown_policy_is_refused():
+def test_fixed_is_fixed():
     policy = open_policy("fixed:4")
-    policy.observe([Outcome(4, 0)])
+    policy.observe([Outcome(1, 4, 0)], NO_TIME)
     assert policy.plan([None, None]) == [4, 4]
-    with pytest.raises(BadRequest, match="goodput"):
-        open_policy("goodput")
+
+
+# ---------------------------------------------------------------- goodput
+
+FLAT = {1: 1.0, 64: 1.0}  # memory-bound: more tokens cost nothing
+STEEP = {1: 1.0, 64: 64.0}  # compute-bound: every token costs the same
+KNEE = {1: 1.0, 8: 1.0, 16: 2.0, 64: 8.0}  # flat up to eight tokens
+
+
+def chosen(costs, survival):
+    tokens = [list(range(len(row))) for row in survival]
+    return [len(row) for row in open_policy("goodput", costs).choose(Proposals(tokens, survival=survival)).tokens]
+
+
+def test_goodput_takes_everything_where_tokens_are_free_and_nothing_where_they_do_not_pay():
+    survival = [[0.9, 0.5, 0.1], [0.3], []]
+    assert chosen(FLAT, survival) == [3, 1, 0]
+    assert chosen(STEEP, survival) == [0, 0, 0]
+
+
+def test_goodput_spends_a_budget_on_the_likeliest_guesses_of_all_rows():
+    survival = [[0.9, 0.8, 0.7, 0.6], [0.95, 0.2], [0.5], []]
+    assert chosen(KNEE, survival) == [3, 1, 0, 0]  # four rows and four guesses fill the flat part
+
+
+def rows_of(count):
+    return [Row(n, 0, 1, Limits(frozenset(), 99), str) for n in range(1, count + 1)]
+
+
+def run_goodput(costs, acceptance, draft_seconds, steps=60, n=4):
+    """Lengths planned over time when every row's draft model is right with ``acceptance`` in turn."""
+    policy, lengths = open_policy("goodput", costs, free_drafts=False), []
+    for step in range(steps):
+        length = policy.plan(rows_of(n))[0]
+        lengths.append(length)
+        right = next((k for k in range(length) if (step + k) % 10 >= acceptance * 10), length)
+        verify = CostTable(costs).seconds(n * (length + 1))
+        policy.observe([Outcome(c, length, right) for c in range(1, n + 1)], StepTimes(length * draft_seconds, verify))
+    return lengths
+
+
+def test_a_draft_model_drafts_far_where_it_is_right_and_cheap():
+    assert run_goodput(FLAT, 1.0, 0.01)[-1] >= 8
+
+
+def test_a_draft_model_that_does_not_pay_is_asked_rarely_but_not_never():
+    lengths = run_goodput(STEEP, 0.5, 0.5, steps=400)[50:]
+    assert set(lengths) == {0, 1}
+    assert 0 < lengths.count(1) < 0.1 * len(lengths)
+
+
+def test_costs_never_fall_and_one_disturbed_pass_changes_little():
+    table = CostTable({1: 1.0, 2: 0.9, 4: 2.0})
+    assert [table.seconds(size) for size in (1, 2, 3, 4)] == [1.0, 1.0, 1.5, 2.0]
+    assert table.seconds(8) == pytest.approx(4.0)
+    table.refine(4, 20.0)
+    assert table.seconds(4) < 2 * 2.6
+    for _ in range(200):
+        table.refine(4, 3.0)
+        table.refine(1, 1.0)
+    assert table.seconds(4) == pytest.approx(3.0, rel=0.1)
+    assert table.seconds(1) == pytest.approx(1.0, rel=0.1)

@@ -1,0 +1,93 @@
+"""T(M): what one verify pass of M tokens costs on this machine. The only thing goodput knows about hardware."""
+
+import json
+import os
+import platform
+import time
+from bisect import bisect_left
+from pathlib import Path
+
+import torch
+
+from engine.sampler.ragged_model import RaggedModel
+
+SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64)
+ROWS = 8  # the calibration spreads its tokens over at most so many rows
+CONTEXT = 32  # tokens of prompt in front of them
+REPEATS = 3  # the fastest counts: what disturbs a pass only makes it slower
+TRUST = 8  # passes of one size seen while running that weigh as much as the calibration
+
+
+class CostTable:
+    """Seconds by number of tokens: measured once, interpolated between, refined while running.
+
+    Refinement learns a factor per size and pulls it towards the factor of all sizes together, so that one disturbed
+    pass cannot make a size look expensive for good.
+    """
+
+    def __init__(self, seconds: dict[int, float]):
+        self._sizes = sorted(seconds)
+        # More tokens never cost less; where measurement says so, it was disturbed.
+        self._seconds = torch.tensor([seconds[size] for size in self._sizes]).cummax(0).values.tolist()
+        self._seen: dict[int, tuple[float, int]] = {}  # size -> mean factor, passes
+        self._overall = 1.0
+
+    def seconds(self, tokens: int) -> float:
+        """Expected seconds of a pass over ``tokens`` tokens."""
+        factor, count = self._seen.get(tokens, (self._overall, 0))
+        return self._calibrated(tokens) * (self._overall + (factor - self._overall) * count / (count + TRUST))
+
+    def refine(self, tokens: int, seconds: float) -> None:
+        """A pass of ``tokens`` tokens took ``seconds``."""
+        factor = seconds / self._calibrated(tokens)
+        self._overall += (factor - self._overall) / 16
+        mean, count = self._seen.get(tokens, (factor, 0))
+        count = min(count + 1, 64)  # older passes fade
+        self._seen[tokens] = (mean + (factor - mean) / count, count)
+
+    def as_dict(self) -> dict[int, float]:
+        return dict(zip(self._sizes, self._seconds, strict=True))
+
+    def _calibrated(self, tokens: int) -> float:
+        at = min(bisect_left(self._sizes, tokens), len(self._sizes) - 1)
+        if at == 0 or self._sizes[at] == tokens:
+            return self._seconds[at]
+        low, high = self._sizes[at - 1], self._sizes[at]
+        slope = (self._seconds[at] - self._seconds[at - 1]) / (high - low)
+        return self._seconds[at - 1] + slope * (tokens - low)  # beyond the last size: on along the last slope
+
+
+def measure(model: RaggedModel) -> CostTable:
+    """Time passes of every size; about two seconds for a small model on two cores. Forgets what the model held."""
+    model.prefill(list(range(1, CONTEXT + 1)))
+    seconds = {size: min(_time(model, size) for _ in range(REPEATS)) for size in SIZES}
+    model.clear()
+    return CostTable(seconds)
+
+
+def _time(model: RaggedModel, size: int) -> float:
+    rows = min(size, ROWS)
+    counts = [size // rows + (row < size % rows) for row in range(rows)]
+    tokens = [list(range(1, count + 1)) for count in counts]
+    start = time.perf_counter()
+    logits = model.forward(tokens, [CONTEXT] * rows)
+    logits.argmax(-1).tolist()  # waits for the device
+    return time.perf_counter() - start
+
+
+def measured_once(model: RaggedModel, name: str, precision: str, folder: Path) -> CostTable:
+    """The table of this model on this machine from ``folder``, or measured now and kept there."""
+    key = f"{name}-{precision}-{model.device.type}-{platform.node()}-{torch.get_num_threads()}-{torch.__version__}"
+    path = folder / ("".join(c if c.isalnum() or c in "-._" else "_" for c in key) + ".json")
+    try:
+        return CostTable({int(size): float(s) for size, s in json.loads(path.read_text(encoding="utf-8")).items()})
+    except (OSError, ValueError, AttributeError):
+        table = measure(model)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps(table.as_dict()), encoding="utf-8")
+        part.replace(path)
+    except OSError:
+        pass  # a cache folder that cannot be written costs two seconds a start, no more
+    return table

@@ -1,0 +1,87 @@
+"""Verify as many drafts as raise the expected committed tokens per second on this machine, and no more."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from engine.sampler.acceptance import Proposals
+from engine.sampler.cost_table import CostTable
+from engine.sampler.policies import Outcome, Policy, StepTimes
+from engine.sampler.stopping import Row
+
+LIMIT = 16  # drafts per row that are considered at all
+PRIOR = (4.0, 2.0)  # accepted and rejected drafts that a candidate is born with
+DECAY = 0.95  # per step, of what was seen of a candidate
+PROBE_SHARE = 0.03  # of the time that may be spent on finding out whether drafts pay again
+
+
+class Goodput(Policy):
+    """Two kinds of drafter, one aim: (tokens that will be committed) / (seconds that takes).
+
+    A deterministic drafter guesses for free and says how likely each guess is to survive: guesses of all rows are
+    taken in falling order while the rate still rises. A draft model costs time for every token, so its length is
+    fixed before it starts, from how often each candidate's drafts were accepted.
+    """
+
+    name = "goodput"
+
+    def __init__(self, costs: CostTable, *, free_drafts: bool):
+        self._costs, self._free_drafts = costs, free_drafts
+        self._tally: dict[int, tuple[float, float]] = {}  # candidate -> accepted, first rejections; both fading
+        self._draft_seconds = 0.0  # of one draft token for the whole batch; 0: not yet known, or nothing
+        self._planned = 0
+        self._is_probe = False
+        self._all_seconds = self._probe_seconds = 0.0
+
+    def plan(self, rows: Sequence[Row]) -> list[int]:
+        if self._free_drafts:
+            return [LIMIT] * len(rows)  # ``choose`` decides, when it is known how good the guesses are
+        rates = [self._acceptance(row.candidate) for row in rows]
+        best = max(range(LIMIT + 1), key=lambda length: self._rate(rates, length))
+        self._is_probe = best == 0 and self._probe_seconds <= PROBE_SHARE * self._all_seconds
+        if self._is_probe:
+            best = 1  # otherwise a draft model that once did not pay would never be asked again
+        self._planned = best
+        return [best] * len(rows)
+
+    def choose(self, proposals: Proposals) -> Proposals:
+        if proposals.survival is None:
+            return proposals
+        rows = len(proposals.tokens)
+        guesses = sorted((chance for row in proposals.survival for chance in row), reverse=True)
+        expected, best_rate, taken = float(rows), rows / self._costs.seconds(rows), 0
+        for count, chance in enumerate(guesses, start=1):
+            expected += chance
+            rate = expected / self._costs.seconds(rows + count)
+            if rate > best_rate:
+                best_rate, taken = rate, count
+        threshold = guesses[taken - 1] if taken else float("inf")
+        # Survival falls along a row, so what stays of each row is a beginning of it.
+        keep = [sum(chance >= threshold for chance in row) for row in proposals.survival]
+        return replace(
+            proposals,
+            tokens=[tokens[:count] for tokens, count in zip(proposals.tokens, keep, strict=True)],
+            survival=[chances[:count] for chances, count in zip(proposals.survival, keep, strict=True)],
+        )
+
+    def observe(self, outcomes: Sequence[Outcome], times: StepTimes) -> None:
+        for outcome in outcomes:
+            accepted, rejected = self._tally.get(outcome.candidate, PRIOR)
+            missed = outcome.accepted < outcome.proposed
+            self._tally[outcome.candidate] = (accepted * DECAY + outcome.accepted, rejected * DECAY + missed)
+        if self._planned:
+            per_token = times.draft / self._planned
+            self._draft_seconds += (per_token - self._draft_seconds) / (8 if self._draft_seconds else 1)
+        spent = times.draft + times.verify
+        if self._is_probe:
+            self._probe_seconds += max(0.0, spent - self._costs.seconds(max(1, len(outcomes))))
+        self._all_seconds += spent
+
+    def _acceptance(self, candidate: int) -> float:
+        """Accepted / (accepted + first rejections): what was never judged says nothing."""
+        accepted, rejected = self._tally.get(candidate, PRIOR)
+        return accepted / (accepted + rejected)
+
+    def _rate(self, rates: Sequence[float], length: int) -> float:
+        """Expected tokens per second if every row drafts ``length`` tokens."""
+        expected = sum(length + 1 if a >= 1 else (1 - a ** (length + 1)) / (1 - a) for a in rates)
+        return expected / (self._costs.seconds(len(rates) * (length + 1)) + length * self._draft_seconds)
