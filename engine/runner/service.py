@@ -9,7 +9,7 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 
 from engine.runner import forms
 from engine.runner.layers import MIB, Layers, consent_sentence, find_bubblewrap
@@ -74,7 +74,8 @@ class Service:
 
     def __init__(self, say: Callable[[Answer], None], slots: int):
         self._say, self._slots = say, Slots(slots)
-        self._tests: dict[str, asyncio.Task[None]] = {}
+        self._tests: dict[str, asyncio.Task[None]] = {}  # by id
+        self._probes: set[asyncio.Task[None]] = set()
         self._plans: dict[str, asyncio.Task[Plan]] = {}  # by the text of the tests, oldest first
         self._samples: dict[Layers, asyncio.Task[str]] = {}
 
@@ -87,30 +88,27 @@ class Service:
                     break
                 self._answer(request)
         finally:
-            tasks = [*self._tests.values(), *self._plans.values(), *self._samples.values()]
+            tasks = [*self._tests.values(), *self._probes, *self._plans.values(), *self._samples.values()]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _answer(self, request: Request) -> None:
         if isinstance(request, Probe):
-            self._begin("(probe)", self._tell_lamps())
+            probe = asyncio.create_task(self._tell_lamps())
+            self._probes.add(probe)
+            probe.add_done_callback(self._probes.discard)
         elif isinstance(request, Test):
-            self._begin(request.id, self._test(request))
+            test = asyncio.create_task(self._test(request))
+            self._tests[request.id] = test
+            test.add_done_callback(lambda task: self._over(request.id, task))
         elif isinstance(request, CancelTest) and request.id in self._tests:
             self._tests[request.id].cancel()
 
-    def _begin(self, name: str, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tests[name] = task
-
-        def over(ended: asyncio.Task[None]) -> None:
-            if self._tests.get(name) is ended:
-                del self._tests[name]
-            if not ended.cancelled():
-                ended.result()
-
-        task.add_done_callback(over)
+    def _over(self, id: str, task: asyncio.Task[None]) -> None:
+        del self._tests[id]
+        if task.cancelled():  # perhaps before its first step, so that it could not say so itself
+            self._say(TestFinished(id, Report("infra", MODE, "Stopped before it was finished.")))
 
     async def _tell_lamps(self) -> None:
         layers, note = await self._layers()
@@ -130,8 +128,6 @@ class Service:
             report = await self._try(test, plan, layers)
         except (forms.BrokenTests, RunnerFault) as fault:
             report = Report("infra", MODE, str(fault), lamps=layers.lamps)
-        except asyncio.CancelledError:
-            report = Report("infra", MODE, "Stopped before it was finished.", lamps=layers.lamps)
         except Exception as fault:  # a mistake in this program; a run must not stay open for it
             traceback.print_exc()
             report = Report("infra", MODE, f"The test runner made a mistake: {fault!r}.", lamps=layers.lamps)
@@ -189,8 +185,12 @@ class Service:
     async def _try_sample(self, layers: Layers) -> str:
         tests = _SAMPLE_TESTS + (_SEAL_TESTS if layers.sealed else "")
         test = Test("(sample)", _SAMPLE, tests, test_timeout_s=10.0)
-        async with self._slots.one():
-            report = await Trial(test, await make_plan(tests, layers), layers, lambda result: None).run()
+        try:
+            async with self._slots.one():
+                report = await Trial(test, await make_plan(tests, layers), layers, lambda result: None).run()
+        except Exception as fault:  # a mistake in this program; whoever asked must hear of it
+            traceback.print_exc()
+            return repr(fault)
         return "" if report.verdict == "pass" else report.why or report.verdict
 
 
