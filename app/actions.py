@@ -92,9 +92,7 @@ def _needs_candidate(number: int) -> Blocked:
 
 
 ACTIONS: tuple[Action, ...] = (
-    Action(
-        "save", "Save code as…", "Save this candidate's code to a file", "Ctrl+S", "File", "save", blocked=_needs_code
-    ),
+    Action("save", "Save as…", "Save this candidate's code to a file", "Ctrl+S", "File", "save", blocked=_needs_code),
     Action(
         "export",
         "Export run…",
@@ -126,7 +124,7 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         "copy",
-        "Copy code",
+        "Copy",
         "Copy this candidate's code, byte for byte",
         "Ctrl+Shift+C",
         "Candidate",

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtCore import QObject, Signal, Slot
 
 from app.actions import Situation
 from app.clipboard import copy_text
@@ -40,8 +40,6 @@ from engine.contract import (
 )
 from engine.session import export
 from engine.session.run import Run
-
-QUEUED = Qt.ConnectionType.QueuedConnection
 
 
 class Controller(QObject):
@@ -249,7 +247,7 @@ class Controller(QObject):
             self.engine.said.connect(self._said)
             self.engine.drained.connect(self._show)
         self.ready, self._wanted, self._loading = None, choice, True
-        self.window.loading.begin(choice.model)
+        self.window.loading.begin(self.window.bar.model_title)
         self._send(Load(choice))
         self._show()
 

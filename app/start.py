@@ -8,13 +8,13 @@ import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from PySide6.QtCore import QSocketNotifier, QTimer
+from PySide6.QtCore import QSocketNotifier, Qt, QTimer
 from PySide6.QtWidgets import QApplication
 
 import qasync  # isort: skip - it looks for a Qt that was imported before it
 
 from app.controller import Controller
-from app.crash_log import CrashLog
+from app.crash_log import CrashLog, log
 from app.engines import SCRIPTED, open_engine
 from app.testing import OpenRunner
 from app.theme import Theme
@@ -23,8 +23,6 @@ from engine.contract import Engine
 from engine.models.catalog import DEFAULT, catalog
 from engine.runner.client import RunnerClient
 from engine.session import paths
-
-STUCK = 3  # exit code when the engine's thread did not end in time
 
 
 def main(argv: list[str]) -> int:
@@ -35,12 +33,15 @@ def main(argv: list[str]) -> int:
     crashes = CrashLog(paths.logs())
     with crashes.installed():
         controller = build(Theme(application), open_engine, RunnerClient, paths.settings())
-        crashes.broke.connect(controller.window.notice.say)
+        crashes.broke.connect(controller.window.notice.say, Qt.ConnectionType.QueuedConnection)
         with qasync.QEventLoop(application) as loop:
             clean = loop.run_until_complete(_live(controller, demo="--demo" in argv))
         if not clean:
+            # Everything is saved and the test boxes are gone; only a thread that does not listen is left, deep in a
+            # library's import or a long kernel. Leaving the usual way would abort because of it.
+            log.warning("the engine did not end within 5 s; its stacks are in crash.log")
             crashes.dump_stacks()
-            os._exit(STUCK)  # a thread that still runs would abort the process on the way out
+            os._exit(0)
     return 0
 
 

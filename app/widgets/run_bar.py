@@ -71,16 +71,16 @@ class RunBar(QWidget):
         self._quick = QButtonGroup(self)
         self._temperature = _decimal("Temperature", 0.0, 10.0, Sampling.temperature, 0.1, "0 is greedy: all alike")
         self._top_p = _decimal("Top-p", 0.01, 1.0, Sampling.top_p, 0.05, "Keep the likeliest tokens up to this share")
-        self._max_tokens = _spin("Max tokens", 1, MAX_TOKENS, Sampling.max_tokens, 7)
+        self._max_tokens = _spin("Max tokens", 1, MAX_TOKENS, Sampling.max_tokens, 6)
         self._max_tokens.setToolTip("A candidate is cut after this many tokens")
-        self._budget = _spin("Time budget in seconds", 0, 86_400, 0, 6)
+        self._budget = _spin("Time budget in seconds", 0, 86_400, 0, 5)
         self._budget.setSpecialValueText("off")
         self._budget.setSuffix(" s")
         self._budget.setToolTip("What is not finished by then is cut")
         self._seed = QLineEdit()
         self._seed.setPlaceholderText("auto")
         self._seed.setValidator(QRegularExpressionValidator(QRegularExpression(r"\d{0,18}"), self))
-        self._seed.setFixedWidth(8 * em())
+        self._seed.setFixedWidth(7 * em())
         _name(self._seed, "Seed", "The same seed gives the same candidates; empty draws a new one for every run")
 
         top, below = QHBoxLayout(), QHBoxLayout()
@@ -109,7 +109,7 @@ class RunBar(QWidget):
             ("Prec&ision", self._precision),
         ):
             self._pair(below, text, control)
-            below.addSpacing(8)
+            below.addSpacing(3)
         below.addStretch(1)
         below.addWidget(_check(actions["test_as_finished"]))
 
@@ -139,6 +139,10 @@ class RunBar(QWidget):
         """A catalog name, or whatever was typed: a folder, a file, a hub id."""
         text, index = self._model.currentText().strip(), self._model.currentIndex()
         return self._model.itemData(index) if index >= 0 and text == self._model.itemText(index) else text
+
+    @property
+    def model_title(self) -> str:
+        return self._model.currentText().strip()
 
     def choose_model(self, name: str) -> None:
         index = self._model.findData(name)
