@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
         with qasync.QEventLoop(application) as loop:
             clean = loop.run_until_complete(_live(controller, demo="--demo" in argv))
         if not clean:
-            # Everything is saved and the test boxes are gone; only a thread that does not listen is left, deep in a
+            # Files are whole and the test boxes are gone; only a thread that does not listen is left, deep in a
             # library's import or a long kernel. Leaving the usual way would abort because of it.
             log.warning("the engine did not end within 5 s; its stacks are in crash.log")
             crashes.dump_stacks()
