@@ -101,6 +101,8 @@ def _convert_gguf(source: Path, folder: Path, precision: str, reporter: child.Re
         tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name, local_files_only=True)
     except (ValueError, KeyError, NotImplementedError) as error:
         raise UnsupportedModel(f"{source.name} holds a {header.architecture!r} model, which cannot be run.") from error
+    for role, id_ in header.special_ids.items():  # transformers 5.17 gets them wrong
+        setattr(tokenizer, f"{role}_token", tokenizer.convert_ids_to_tokens(id_))
     tensors = _gguf_tensors(source, config, parsed, reporter)
     _write(tensors, config, folder, precision)
     tokenizer.save_pretrained(folder)

@@ -14,12 +14,16 @@ _POINTER = b"version https://git-lfs"
 
 @dataclass(frozen=True)
 class GgufHeader:
-    """``bytes`` is the size the file must have; ``vocabulary`` counts the token ids that are not mere padding."""
+    """``bytes`` is the size the file must have; ``vocabulary`` counts the token ids that are not mere padding.
+
+    ``special_ids`` has the ids of ``bos``, ``eos`` and ``pad``, as far as the file names them.
+    """
 
     architecture: str
     parameters: int
     bytes: int
     vocabulary: int
+    special_ids: dict[str, int]
 
 
 class _HeaderReader(GGUFReader):
@@ -55,13 +59,13 @@ def read_header(path: Path) -> GgufHeader:
     try:
         reader = _HeaderReader(path)
         architecture = reader.fields["general.architecture"].contents()
-        vocabulary = _vocabulary(reader)
+        vocabulary, special_ids = _vocabulary(reader), _special_ids(reader)
     except (IndexError, ValueError, KeyError, UnicodeDecodeError, OverflowError, MemoryError):
         raise WrongFile(f"{path.name} is damaged or cut off: its header cannot be read; fetch it again.") from None
     size = path.stat().st_size
     if size < reader.end:
         raise WrongFile(f"{path.name} is incomplete: {megabytes(size)} of {megabytes(reader.end)} MB; fetch it again.")
-    return GgufHeader(architecture, reader.parameters, reader.end, vocabulary)
+    return GgufHeader(architecture, reader.parameters, reader.end, vocabulary, special_ids)
 
 
 def megabytes(size: int) -> int:
@@ -86,3 +90,9 @@ def _check_beginning(path: Path) -> None:
 def _vocabulary(reader: GGUFReader) -> int:
     types = reader.fields["tokenizer.ggml.token_type"].contents()
     return max((id_ for id_, type_ in enumerate(types) if type_ != _UNUSED_TOKEN), default=-1) + 1
+
+
+def _special_ids(reader: GGUFReader) -> dict[str, int]:
+    names = {"bos": "bos", "eos": "eos", "pad": "padding"}
+    keys = {role: f"tokenizer.ggml.{name}_token_id" for role, name in names.items()}
+    return {role: int(reader.fields[key].contents()) for role, key in keys.items() if key in reader.fields}

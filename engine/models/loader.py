@@ -78,6 +78,7 @@ def _tokenizer(folder: Path) -> PreTrainedTokenizerFast:
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise UnsupportedModel(f"The model in {folder} has no tokenizer.json, which Bassline needs.")
+    tokenizer.clean_up_tokenization_spaces = False  # would eat blanks before punctuation
     return tokenizer
 
 

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from engine.models.catalog import PublishedFile, Wheels
 
 LETTERS = sorted(pre_tokenizers.ByteLevel.alphabet())
-VOCABULARY = [*LETTERS, LETTERS[0] + LETTERS[1], "<|endoftext|>", "<|im_start|>", "<|im_end|>"]
+VOCABULARY = [*LETTERS, LETTERS[0] + LETTERS[1], LETTERS[2] + LETTERS[3], "<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 PADDED = len(VOCABULARY) + 5
 WIDTH, HIDDEN, LAYERS, HEADS, KEYS = 32, 64, 2, 4, 2
 
@@ -39,8 +39,9 @@ def tiny_gguf(tmp_path: Path) -> Callable[..., Path]:
         pads = [f"[PAD{number}]" for number in range(len(VOCABULARY), PADDED)]
         writer.add_tokenizer_model("gpt2")
         writer.add_token_list([*VOCABULARY, *pads])
-        writer.add_token_types([1] * (len(LETTERS) + 1) + [3] * 3 + [5] * len(pads))
-        writer.add_token_merges([f"{LETTERS[0]} {LETTERS[1]}"])
+        writer.add_token_types([1] * (len(LETTERS) + 2) + [3] * 3 + [5] * len(pads))
+        writer.add_token_merges([f"{LETTERS[0]} {LETTERS[1]}", f"{LETTERS[2]} {LETTERS[3]}"])
+        writer.add_bos_token_id(VOCABULARY.index("<|endoftext|>"))
         writer.add_eos_token_id(VOCABULARY.index("<|im_end|>"))
         for tensor, shape in _shapes(tied).items():
             writer.add_tensor(tensor, _values(tensor, shape))

@@ -4,6 +4,7 @@ import threading
 import time
 from pathlib import Path
 
+import huggingface_hub.constants
 import pytest
 import torch
 
@@ -65,6 +66,9 @@ class TestGguf:
         assert model.context == 256
         assert model.vocabulary == len(VOCABULARY) < PADDED
         assert model.eos_ids == {VOCABULARY.index("<|im_end|>"), VOCABULARY.index("<|endoftext|>")}
+        assert model.tokenizer.eos_token == "<|im_end|>"
+        assert model.tokenizer.bos_token == "<|endoftext|>"
+        assert model.tokenizer.decode(model.encode("a , b .", "completion")) == "a , b ."
         assert model.module.config._attn_implementation == "eager"
         assert not model.module.training
         assert not any(parameter.requires_grad for parameter in model.module.parameters())
@@ -245,6 +249,39 @@ class TestNamesAndPrecisions:
     def test_a_gpu_that_is_not_there(self, tiny_folder, home):
         with pytest.raises(PrecisionNotAvailable, match="finds no cuda device"):
             load(str(tiny_folder()), device="cuda", progress=quiet, cancelled=never)
+
+
+class TestHubCache:
+    """Repositories that this or another program has downloaded before."""
+
+    @pytest.fixture
+    def cached(self, tiny_folder, tmp_path, monkeypatch):
+        def put(repository: str) -> Path:
+            hub = tmp_path / "hub"
+            monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(hub))
+            folder = hub / f"models--{repository.replace('/', '--')}"
+            (folder / "refs").mkdir(parents=True)
+            (folder / "refs" / "main").write_text("abc")
+            (folder / "snapshots").mkdir()
+            return tiny_folder().rename(folder / "snapshots" / "abc")
+
+        return put
+
+    def test_by_name_without_the_network(self, cached, home):
+        cached("some/one")
+        assert load_quietly("some/one", "float32", offline=True).vocabulary > 0
+
+    def test_one_with_weights_missing_does_not_count(self, cached, home):
+        (cached("some/one") / "model.safetensors").unlink()
+        with pytest.raises(DownloadFailed, match="not on this machine"):
+            load_quietly("some/one", "float32", offline=True)
+
+    def test_a_gpu_prefers_safetensors_to_a_quantised_file(self, cached, home):
+        folder = cached("HuggingFaceTB/SmolLM2-135M-Instruct")
+        ready = prepare("smollm2", device="cuda", offline=True, progress=quiet, cancelled=never)
+        assert (ready.folder, ready.precision) == (folder, "bfloat16")
+        with pytest.raises(DownloadFailed, match="Q4_1"):
+            prepare("smollm2", device="cpu", offline=True, progress=quiet, cancelled=never)
 
 
 @pytest.mark.real_model
