@@ -5,13 +5,15 @@ import os
 import platform
 import time
 from bisect import bisect_left
+from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 
 import torch
 
 from engine.sampler.ragged_model import RaggedModel
 
-SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64)
+SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 64)
 ROWS = 8  # the calibration spreads its tokens over at most so many rows
 CONTEXT = 32  # tokens of prompt in front of them
 REPEATS = 3  # the fastest counts: what disturbs a pass only makes it slower
@@ -27,8 +29,9 @@ class CostTable:
 
     def __init__(self, seconds: dict[int, float]):
         self._sizes = sorted(seconds)
-        # More tokens never cost less; where measurement says so, it was disturbed.
-        self._seconds = torch.tensor([seconds[size] for size in self._sizes]).cummax(0).values.tolist()
+        # Fewer tokens never cost more. Where measurement says so it was disturbed, and that only makes passes slower.
+        falling = (seconds[size] for size in reversed(self._sizes))
+        self._seconds = list(accumulate(falling, min))[::-1]
         self._seen: dict[int, tuple[float, int]] = {}  # size -> mean factor, passes
         self._overall = 1.0
 
@@ -57,11 +60,19 @@ class CostTable:
         return self._seconds[at - 1] + slope * (tokens - low)  # beyond the last size: on along the last slope
 
 
-def measure(model: RaggedModel) -> CostTable:
-    """Time passes of every size; about two seconds for a small model on two cores. Forgets what the model held."""
+def measure(model: RaggedModel, between: Callable[[], None] = lambda: None) -> CostTable:
+    """Time passes of every size; about two seconds for a small model on two cores. Forgets what the model held.
+
+    ``between`` is called between passes and may raise to stop.
+    """
     model.prefill(list(range(1, CONTEXT + 1)))
-    seconds = {size: min(_time(model, size) for _ in range(REPEATS)) for size in SIZES}
-    model.clear()
+    seconds = dict.fromkeys(SIZES, float("inf"))
+    try:
+        for size in SIZES * REPEATS:  # round after round, so that a disturbance does not hit one size only
+            between()
+            seconds[size] = min(seconds[size], _time(model, size))
+    finally:
+        model.clear()
     return CostTable(seconds)
 
 
@@ -75,14 +86,17 @@ def _time(model: RaggedModel, size: int) -> float:
     return time.perf_counter() - start
 
 
-def measured_once(model: RaggedModel, name: str, precision: str, folder: Path) -> CostTable:
+def measured_once(
+    model: RaggedModel, name: str, precision: str, folder: Path, between: Callable[[], None] = lambda: None
+) -> CostTable:
     """The table of this model on this machine from ``folder``, or measured now and kept there."""
     key = f"{name}-{precision}-{model.device.type}-{platform.node()}-{torch.get_num_threads()}-{torch.__version__}"
     path = folder / ("".join(c if c.isalnum() or c in "-._" else "_" for c in key) + ".json")
     try:
-        return CostTable({int(size): float(s) for size, s in json.loads(path.read_text(encoding="utf-8")).items()})
-    except (OSError, ValueError, AttributeError):
-        table = measure(model)
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        return CostTable({size: float(kept[str(size)]) for size in SIZES})
+    except (OSError, ValueError, LookupError, TypeError):
+        table = measure(model, between)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}.part")

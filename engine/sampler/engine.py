@@ -108,7 +108,7 @@ class SamplerEngine:
         emit(Loading("check", unit="steps"))
         check_ragged(ragged, target.name, target.precision)
         emit(Loading("warm-up", unit="steps"))
-        costs = measured_once(ragged, target.name, target.precision, paths.data() / "costs")
+        costs = measured_once(ragged, target.name, target.precision, paths.data() / "costs", self._stop_if_cancelled)
         pair = LoadedPair(target, ragged, longest_context(target.module, target.context), costs)
         if choice.draft:
             draft = self._open(choice.draft, choice, emit)
@@ -124,6 +124,10 @@ class SamplerEngine:
     def _open(self, name: str, choice: ModelChoice, emit: Emit) -> LoadedModel:
         options = {"precision": choice.precision, "device": choice.device, "offline": choice.offline}
         return self._loader(name, **options, progress=emit, cancelled=self._load_cancelled)  # type: ignore[arg-type]
+
+    def _stop_if_cancelled(self) -> None:
+        if self._load_cancelled():
+            raise LoadCancelled("Loading was stopped.")
 
     def _load_cancelled(self) -> bool:
         self._cancelled = self._cancelled or bool(self._mailbox.during(""))

@@ -102,9 +102,9 @@ def test_a_draft_model_that_does_not_pay_is_asked_rarely_but_not_never():
 
 
 def test_costs_never_fall_and_one_disturbed_pass_changes_little():
-    table = CostTable({1: 1.0, 2: 0.9, 4: 2.0})
-    assert [table.seconds(size) for size in (1, 2, 3, 4)] == [1.0, 1.0, 1.5, 2.0]
-    assert table.seconds(8) == pytest.approx(4.0)
+    table = CostTable({1: 1.0, 2: 7.0, 3: 1.5, 4: 2.0})
+    assert [table.seconds(size) for size in (1, 2, 3, 4)] == [1.0, 1.5, 1.5, 2.0]
+    assert table.seconds(8) == pytest.approx(4.0)  # on along the last slope
     table.refine(4, 20.0)
     assert table.seconds(4) < 2 * 2.6
     for _ in range(200):

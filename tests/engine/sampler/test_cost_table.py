@@ -1,0 +1,50 @@
+"""What a pass costs is measured once per machine, kept, and can be interrupted."""
+
+import pytest
+
+from engine.contract import LoadCancelled
+from engine.sampler.cost_table import SIZES, measured_once
+from engine.sampler.ragged_model import RaggedModel
+from tests.engine.sampler.tiny import VOCABULARY, build
+
+
+@pytest.fixture
+def model():
+    return RaggedModel(build(), VOCABULARY)
+
+
+def test_measured_once_and_kept(model, tmp_path):
+    passes = []
+    first = measured_once(model, "a/b: c", "int8", tmp_path / "new", lambda: passes.append(1))
+    assert len(passes) >= len(SIZES)
+    assert 0 < first.seconds(1) <= first.seconds(64)
+    assert model.prompt_length == 0
+
+    def never():
+        raise AssertionError("measured again")
+
+    again = measured_once(model, "a/b: c", "int8", tmp_path / "new", never)
+    assert again.as_dict() == first.as_dict()
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"1": "x"}', "{}"])
+def test_a_damaged_file_is_measured_anew(model, tmp_path, content):
+    first = measured_once(model, "m", "int8", tmp_path)
+    (path,) = tmp_path.iterdir()
+    path.write_text(content)
+    assert measured_once(model, "m", "int8", tmp_path).as_dict().keys() == first.as_dict().keys()
+
+
+def test_a_folder_that_cannot_be_written_costs_only_time(model, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert measured_once(model, "m", "int8", tmp_path / "file" / "below").seconds(1) > 0
+
+
+def test_loading_can_be_stopped_while_it_measures(model, tmp_path):
+    def stop():
+        raise LoadCancelled("Loading was stopped.")
+
+    with pytest.raises(LoadCancelled):
+        measured_once(model, "m", "int8", tmp_path, stop)
+    assert list(tmp_path.iterdir()) == []
+    assert model.prompt_length == 0
