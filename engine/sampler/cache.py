@@ -73,8 +73,9 @@ class RaggedLayer(CacheLayerMixin):
         self.prefix: tuple[Tensor, Tensor] | None = None
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        self.keys = key_states.new_zeros(0, key_states.shape[1], 0, key_states.shape[3])
-        self.values = value_states.new_zeros(0, value_states.shape[1], 0, value_states.shape[3])
+        dtype = self.owner.dtype or key_states.dtype
+        self.keys = key_states.new_zeros(0, key_states.shape[1], 0, key_states.shape[3], dtype=dtype)
+        self.values = value_states.new_zeros(0, value_states.shape[1], 0, value_states.shape[3], dtype=dtype)
         self.is_initialized = True
 
     def update(
@@ -86,8 +87,8 @@ class RaggedLayer(CacheLayerMixin):
         step = self.owner.step
         self._reserve(step.batch, step.slots)
         slots = step.grid[step.rows, step.offsets] - step.prefix_length
-        self.keys[step.rows, :, slots] = step.true_tokens(key_states.transpose(1, 2))
-        self.values[step.rows, :, slots] = step.true_tokens(value_states.transpose(1, 2))
+        self.keys[step.rows, :, slots] = step.true_tokens(key_states.transpose(1, 2)).to(self.keys.dtype)
+        self.values[step.rows, :, slots] = step.true_tokens(value_states.transpose(1, 2)).to(self.values.dtype)
         return self.keys[: step.batch, :, : step.slots], self.values[: step.batch, :, : step.slots]
 
     def _reserve(self, rows: int, slots: int) -> None:
@@ -130,9 +131,13 @@ def _grown(slabs: Tensor, rows: int, slots: int) -> Tensor:
 
 
 class RaggedCache(Cache):
-    """The KV cache of all rows of one model, over one shared copy of the prompt's."""
+    """The KV cache of all rows of one model, over one shared copy of the prompt's.
 
-    def __init__(self, layers: int):
+    ``dtype``: what keys and values are kept in, and attention is computed in; None is the model's own.
+    """
+
+    def __init__(self, layers: int, dtype: torch.dtype | None = None):
+        self.dtype = dtype
         self.step: Step = Step([1], [0], 0, packed=False, device=torch.device("cpu"))
         self.prefix_length = 0
         super().__init__([RaggedLayer(self) for _ in range(layers)])

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
+
 from engine.contract import (
     BadRequest,
     BasslineError,
@@ -66,6 +68,16 @@ class LoadedPair:
     ragged_draft: RaggedModel | None = None
 
 
+def exact_cache_dtype(model: LoadedModel) -> torch.dtype | None:
+    """float64 for int8: then a token's logits are the same to the bit, whatever else is in the batch.
+
+    Row-scaled int8 products of a row do not depend on its neighbours, norms and activations go by element, but a
+    float32 attention rounds differently for each batch shape, and one such last bit tips int8 roundings all through
+    the layers behind it. In float64 those differences are gone before the next rounding to float32.
+    """
+    return torch.float64 if model.precision == "int8" else None
+
+
 class SamplerEngine:
     """See ``engine.contract.Engine``."""
 
@@ -104,7 +116,7 @@ class SamplerEngine:
     def _open_pair(self, choice: ModelChoice, emit: Emit) -> LoadedPair:
         target = self._open(choice.model, choice, emit)
         refuse_by_name(target.module, target.name)
-        ragged = RaggedModel(target.module, target.vocabulary)
+        ragged = RaggedModel(target.module, target.vocabulary, cache_dtype=exact_cache_dtype(target))
         emit(Loading("check", unit="steps"))
         check_ragged(ragged, target.name, target.precision)
         emit(Loading("warm-up", unit="steps"))
@@ -115,7 +127,8 @@ class SamplerEngine:
             check_pair(target, draft)
             refuse_by_name(draft.module, draft.name)
             # Ids that the target does not have are never drafted.
-            ragged_draft = RaggedModel(draft.module, min(target.vocabulary, draft.vocabulary))
+            vocabulary = min(target.vocabulary, draft.vocabulary)
+            ragged_draft = RaggedModel(draft.module, vocabulary, cache_dtype=exact_cache_dtype(draft))
             check_ragged(ragged_draft, draft.name, draft.precision)
             pair.draft, pair.ragged_draft = draft, ragged_draft
             pair.context = min(pair.context, longest_context(draft.module, draft.context))

@@ -21,10 +21,13 @@ class RaggedModel:
 
     ``vocabulary``: ids at or above it are padding of the output layer and are cut off. ``packed`` lines save the
     arithmetic of padding when rows send different numbers of tokens; padded ones keep the shape ``[B, Q]``.
+    ``cache_dtype``: see ``RaggedCache``.
     """
 
-    def __init__(self, module: nn.Module, vocabulary: int, *, packed: bool = True):
-        self.module, self.vocabulary, self.packed = module, vocabulary, packed
+    def __init__(
+        self, module: nn.Module, vocabulary: int, *, packed: bool = True, cache_dtype: torch.dtype | None = None
+    ):
+        self.module, self.vocabulary, self.packed, self._cache_dtype = module, vocabulary, packed, cache_dtype
         self.device = next(module.parameters()).device
         accepted = inspect.signature(module.forward).parameters
         # transformers 5.17 swallows `cache=` without a word and 5.24 deprecates the older name.
@@ -35,7 +38,8 @@ class RaggedModel:
 
     def clear(self) -> None:
         """Forget prompt and rows."""
-        self.cache = RaggedCache(self.module.config.num_hidden_layers)  # type: ignore[union-attr, arg-type]
+        layers = self.module.config.num_hidden_layers  # type: ignore[union-attr]
+        self.cache = RaggedCache(layers, self._cache_dtype)  # type: ignore[arg-type]
 
     @contextmanager
     def stock_attention(self) -> Iterator[None]:

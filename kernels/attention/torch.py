@@ -18,7 +18,7 @@ def prefix_suffix_attention(
     softcap: float | None = None,
     sinks: Tensor | None = None,
 ) -> Tensor:
-    """Attention output ``[B, Hq, Q, Dv]`` in the query's dtype; computed in float32 or wider.
+    """Attention output ``[B, Hq, Q, Dv]`` in the query's dtype; computed in the keys' dtype, float32 at least.
 
     query    ``[B, Hq, Q, D]``
     prefix   keys ``[1, G, P, D]`` and values ``[1, G, P, Dv]``, seen by every row, or None
@@ -28,7 +28,7 @@ def prefix_suffix_attention(
     """
     batch, heads, count, dim = query.shape
     groups = suffix[0].shape[1]
-    wide = torch.promote_types(query.dtype, torch.float32)
+    wide = torch.promote_types(suffix[0].dtype, torch.float32)
     # Heads that share a key head stand one under the other: keys are never repeated.
     grouped = (query.to(wide) * scaling).reshape(batch, groups, -1, dim)  # [B, G, (Hq/G)*Q, D]
     scores = grouped @ suffix[0].to(wide).transpose(-1, -2)

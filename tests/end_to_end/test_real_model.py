@@ -79,15 +79,18 @@ def test_a_job_on_the_command_line(small_model, tmp_path):
     assert (metrics["device"], metrics["precision"], metrics["drafter"]) == ("cpu", "int8", "suffix")
 
 
-def test_speculation_changes_no_token_of_real_weights_in_float32(small_model):
-    sampling = Sampling(temperature=0.8, max_tokens=40)
-    ways = [Speculation("none", "fixed:0"), Speculation("suffix", "fixed:4"), Speculation("suffix", "bass")]
-    events = converse(small_model, [Request(PROMPT, 11, 4, "chat", sampling, way) for way in ways], "float32")
-    regular, *speculated = (
-        {number: end.text for number, end in finished(events, str(run)).items()} for run in range(len(ways))
+@pytest.mark.parametrize("precision", ["int8", "float32"])
+def test_speculation_changes_no_token_of_real_weights(small_model, precision):
+    sampling = Sampling(temperature=0.8, max_tokens=60)
+    ways = [Speculation("none", "fixed:0"), Speculation("suffix", "fixed:4"), Speculation("suffix", "goodput")]
+    requests = [Request(PROMPT, 11, 4, "chat", sampling, way) for way in ways]
+    events = converse(small_model, [*requests, Request(PROMPT, 11, 1, "chat", sampling, ways[1])], precision)
+    regular, *speculated, alone = (
+        {number: end.text for number, end in finished(events, str(run)).items()} for run in range(4)
     )
     assert len(set(regular.values())) > 1
     assert speculated == [regular, regular]
+    assert alone == {1: regular[1]}
     assert sum(end.accepted for end in finished(events, "1").values()) > 0
 
 
