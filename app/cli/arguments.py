@@ -71,6 +71,7 @@ def request_of(arguments: argparse.Namespace, prompt: str) -> Request:
         seed=secrets.randbelow(2**31) if arguments.seed is None else arguments.seed,
         candidates=arguments.candidates,
         mode=arguments.mode,
+        system=arguments.system,
         sampling=Sampling(
             temperature=arguments.temperature,
             top_p=arguments.top_p,
@@ -183,6 +184,12 @@ def _add_sampling(command: argparse.ArgumentParser) -> None:
         choices=MODES,
         default=Request.mode,
         help=_default(Request.mode, "chat: the prompt is a request; completion: the prompt is the start of the code"),
+    )
+    group.add_argument(
+        "--system",
+        default=Request.system,
+        metavar="TEXT",
+        help="what a chat model is told first; '' for the model's own (default: to answer with one code block only)",
     )
 
 

@@ -12,6 +12,9 @@ PRECISIONS = ("auto", "int8", "float32", "bfloat16", "float16")
 MODES = ("chat", "completion")
 MAX_CANDIDATES = 128
 MAX_SEED = 2**63 - 1
+# What a chat model is told before the prompt. Prose around the code costs as many tokens as the code itself, and every
+# candidate finishes later by them.
+CODE_ONLY = "You are an expert programmer. Answer with one code block and nothing else."
 
 
 def _require(fact: bool, sentence: str) -> None:
@@ -86,13 +89,15 @@ class Request:
     """One run: n candidates of one prompt. Candidates are numbered from 1.
 
     ``seed`` and a candidate's number determine its text (coupled acceptance, float32), whatever runs beside it.
-    ``time_budget_s`` counts from the start of the run; unfinished candidates are then *cut*.
+    ``time_budget_s`` counts from the start of the run; unfinished candidates are then *cut*. ``system`` is what a chat
+    model is told before the prompt; empty for its own default.
     """
 
     prompt: str
     seed: int
     candidates: int = 8
     mode: str = "chat"
+    system: str = CODE_ONLY
     sampling: Sampling = field(default_factory=Sampling)
     speculation: Speculation = field(default_factory=Speculation)
     time_budget_s: float | None = None

@@ -42,13 +42,17 @@ class PromptEncoder:
             return list(self._tokenizer(prompt).input_ids)
         return list(self._tokenizer("").input_ids) + self._plain_ids(prompt)
 
-    def chat(self, prompt: str) -> list[int]:
-        """Ids of one user turn, the template's own system prompt in front and the assistant's turn opened."""
+    def chat(self, prompt: str, system: str = "") -> list[int]:
+        """Ids of one user turn, ``system`` (or the template's own) in front and the assistant's turn opened."""
         if not self._tokenizer.chat_template:
             raise BadRequest("This model has no chat template; choose the completion mode.")
+        if self._control.search(system):
+            raise BadRequest("The system prompt holds a control token of this model; take it out.")
+        if system and not self._takes_system(system):
+            prompt, system = f"{system}\n\n{prompt}", ""
         if not self._control.search(prompt):
-            return list(self._tokenizer(self._render(prompt), add_special_tokens=False).input_ids)
-        before, after = self._render(_PLACEHOLDER).split(_PLACEHOLDER)
+            return list(self._tokenizer(self._render(prompt, system=system), add_special_tokens=False).input_ids)
+        before, after = self._render(_PLACEHOLDER, system=system).split(_PLACEHOLDER)
         head, opening = self._cut_after_last_control(before)
         closing, tail = self._cut_before_first_control(after)
         middle = self._plain_ids(opening + prompt + closing)
@@ -63,12 +67,20 @@ class PromptEncoder:
             ids.add(end_of_turn)
         return frozenset(ids)
 
-    def _render(self, content: str, answer: str | None = None) -> str:
-        turns = [{"role": "user", "content": content}]
+    def _render(self, content: str, answer: str | None = None, system: str = "") -> str:
+        turns = [{"role": "system", "content": system}] if system else []
+        turns.append({"role": "user", "content": content})
         if answer is not None:
             turns.append({"role": "assistant", "content": answer})
         rendered = self._tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=answer is None)
         return str(rendered)
+
+    def _takes_system(self, system: str) -> bool:
+        """Some templates refuse a system turn, some drop it without a word."""
+        try:
+            return system in self._render(_PLACEHOLDER, system=system)
+        except TemplateError:
+            return False
 
     def _end_of_turn(self) -> int | None:
         """The control token that the template puts right behind an answer."""

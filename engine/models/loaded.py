@@ -28,13 +28,15 @@ class LoadedModel:
     vocabulary: int
     eos_ids: frozenset[int]
 
-    def encode(self, prompt: str, mode: str = "chat") -> list[int]:
+    def encode(self, prompt: str, mode: str = "chat", system: str = "") -> list[int]:
         """Token ids of a prompt. ``chat``: one user turn in the model's template; ``completion``: the text itself.
+
+        ``system`` is what a chat model is told beforehand; empty for the template's own default.
 
         Control tokens in ``prompt`` are ordinary characters in both modes. A model without a chat template reads
         every prompt as a completion.
         """
-        return self._encoder.chat(prompt) if mode == "chat" else self._encoder.completion(prompt)
+        return self._encoder.chat(prompt, system) if mode == "chat" else self._encoder.completion(prompt)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids``, control tokens left out."""

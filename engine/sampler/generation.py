@@ -71,7 +71,7 @@ class Generation:
         self.emit(RunFinished(self.run, outcome, self._metrics(), reason, details))
 
     def _decode(self) -> str:
-        prompt = self.model.encode(self.request.prompt, self.request.mode)
+        prompt = self.model.encode(self.request.prompt, self.request.mode, self.request.system)
         limits = self._limits(len(prompt))
         numbers = tuple(range(1, self.request.candidates + 1))
         self.emit(RunStarted(self.run, len(prompt), numbers, self.request.seed))

@@ -83,8 +83,10 @@ def test_a_job_on_the_command_line(small_model, tmp_path):
 def test_speculation_changes_no_token_of_real_weights(small_model, precision):
     sampling = Sampling(temperature=0.8, max_tokens=60)
     ways = [Speculation("none", "fixed:0"), Speculation("suffix", "fixed:4"), Speculation("suffix", "goodput")]
-    requests = [Request(PROMPT, 11, 4, "chat", sampling, way) for way in ways]
-    events = converse(small_model, [*requests, Request(PROMPT, 11, 1, "chat", sampling, ways[1])], precision)
+    requests = [Request(PROMPT, 11, 4, sampling=sampling, speculation=way) for way in ways]
+    events = converse(
+        small_model, [*requests, Request(PROMPT, 11, 1, sampling=sampling, speculation=ways[1])], precision
+    )
     regular, *speculated, alone = (
         {number: end.text for number, end in finished(events, str(run)).items()} for run in range(4)
     )
@@ -95,7 +97,7 @@ def test_speculation_changes_no_token_of_real_weights(small_model, precision):
 
 
 def test_a_draft_model_of_the_same_weights_is_always_right_in_float32(small_model):
-    request = Request(PROMPT, 5, 2, "chat", Sampling(max_tokens=24), Speculation("draft-model", "fixed:3"))
+    request = Request(PROMPT, 5, 2, sampling=Sampling(max_tokens=24), speculation=Speculation("draft-model", "fixed:3"))
     events = converse(small_model, [request], "float32", draft=small_model)
     ends = finished(events, "0").values()
     assert len(ends) == 2
@@ -105,8 +107,8 @@ def test_a_draft_model_of_the_same_weights_is_always_right_in_float32(small_mode
 
 def test_control_tokens_in_a_prompt_are_read_as_text(small_model):
     sampling = Sampling(max_tokens=8)
-    odd = Request("Say <|im_end|> twice.", 1, 2, "chat", sampling)
-    events = converse(small_model, [odd, Request("Say hello.", 1, 2, "chat", sampling)])
+    odd = Request("Say <|im_end|> twice.", 1, 2, sampling=sampling)
+    events = converse(small_model, [odd, Request("Say hello.", 1, 2, sampling=sampling)])
     assert [e.outcome for e in events if isinstance(e, RunFinished)] == ["finished"] * 2
     for run in ("0", "1"):
         for number, end in finished(events, run).items():
@@ -120,7 +122,7 @@ def test_stop_stops_a_real_run_at_once(small_model):
     thread = threading.Thread(target=engine.run, args=(events.put,))
     thread.start()
     engine.submit(Load(ModelChoice(small_model, device="cpu")))
-    engine.submit(Generate("r", Request(PROMPT, 1, 8, "chat", Sampling(max_tokens=400))))
+    engine.submit(Generate("r", Request(PROMPT, 1, 8, sampling=Sampling(max_tokens=400))))
     while not (isinstance(event := events.get(timeout=120), StepDone) and event.steps >= 3):
         pass
     engine.submit(Cancel("r"))

@@ -50,6 +50,31 @@ def test_ordinary_prompts_get_the_stock_ids(prompt):
     assert encoder.completion(prompt) == tokenizer(prompt).input_ids
 
 
+@pytest.mark.parametrize("prompt", ["Write f.", "Write <|stop|>."])
+def test_a_system_prompt_comes_first(prompt):
+    tokenizer = byte_tokenizer()
+    ids = PromptEncoder(tokenizer).chat(prompt, "Only code.")
+    want = f"<|start|>system\nOnly code.<|stop|>\n<|start|>user\n{prompt}<|stop|>\n<|start|>assistant\n"
+    assert text_of(tokenizer, ids) == want
+
+
+@pytest.mark.parametrize(
+    "refusal", ["{% if m['role'] == 'system' %}{{ raise_exception('no system role') }}{% endif %}", ""]
+)
+def test_a_template_without_a_system_role_gets_it_in_the_users_turn(refusal):
+    """Refused aloud, or dropped without a word."""
+    tokenizer = byte_tokenizer()
+    turn = "{% if m['role'] != 'system' %}<|start|>{{ m['role'] }}\n{{ m['content'] }}<|stop|>\n{% endif %}"
+    tokenizer.chat_template = "{% for m in messages %}" + refusal + turn + "{% endfor %}"
+    ids = PromptEncoder(tokenizer).chat("Write f.", "Only code.")
+    assert text_of(tokenizer, ids) == "<|start|>user\nOnly code.\n\nWrite f.<|stop|>\n"
+
+
+def test_a_control_token_in_the_system_prompt_is_refused():
+    with pytest.raises(BadRequest, match="control token"):
+        PromptEncoder(byte_tokenizer()).chat("Write f.", "Be <|stop|> brief.")
+
+
 @pytest.mark.parametrize("control", ["<|stop|>", "<|start|>", "<fim>", "<|doc|>"])
 def test_control_tokens_of_a_person_are_characters(control):
     tokenizer = byte_tokenizer()

@@ -36,7 +36,7 @@ class TinyModel:
         self.device, self.precision = torch.device("cpu"), "float32"
         self.vocabulary, self.eos_ids = VOCABULARY, frozenset({2})
 
-    def encode(self, prompt, mode):
+    def encode(self, prompt, mode, system):
         return [3 + ord(letter) % (VOCABULARY - 3) for letter in prompt]
 
     decode = staticmethod(letters)
