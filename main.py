@@ -2,15 +2,23 @@
 
 import os
 import sys
+from pathlib import Path
 
-from engine.device import prepare_environment
+try:
+    from engine.device import prepare_environment
+except ModuleNotFoundError as error:
+    sys.exit(
+        f"This Python lacks the package {error.name}. Run `make setup` once, then `.venv/bin/python main.py`; "
+        "`make run` does both."
+    )
 
 _NO_DISPLAY = """\
 There is no display here, so no window. The same job as a command:
 
-  python main.py generate "Write a Python function add(a, b)." -n 8 --tests tests.py --export out/
+  echo 'assert add(2, 3) == 5' > tests.py
+  {python} main.py generate "Write a Python function add(a, b)." -n 8 --tests tests.py --export out/
 
-python main.py --help lists everything."""
+{python} main.py --help lists everything."""
 
 
 def has_display() -> bool:
@@ -18,6 +26,12 @@ def has_display() -> bool:
     if sys.platform in ("darwin", "win32"):
         return True
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
+
+
+def shell_name(program: str) -> str:
+    """How the running Python is called from here: short when it lies below the current folder."""
+    path = Path(program)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else program
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     if words not in ([], ["--demo"]):
         return command_line(words)
     if not has_display():
-        print(_NO_DISPLAY)
+        print(_NO_DISPLAY.format(python=shell_name(sys.executable)))
         return 0
     from app.start import main as open_window  # Qt, only now
 

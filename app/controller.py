@@ -165,7 +165,7 @@ class Controller(QObject):
             def write(folder: Path, overwrite: bool = False) -> None:
                 try:
                     files = export.export_run(run, folder, choice, ready, overwrite)
-                    self._saved(folder, f"Exported {len(files)} files to {folder}.")
+                    self._saved(folder.parent, f"Exported {len(files)} files to {folder}.")
                 except export.AlreadyExists as error:
                     self.window.notice.say(str(error), tone="warning", action="Replace", do=lambda: write(folder, True))
                 except BasslineError as error:

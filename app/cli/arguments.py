@@ -29,7 +29,7 @@ _GENERATE = """\
 Prints the code of the best candidate on stdout and everything else on stderr.
 
 exit code:
-  0    a candidate passes the tests (without tests: at least one candidate finished)
+  0    a candidate passes the tests (without tests: at least one wrote some code)
   1    none does
   2    something asked for cannot be; a sentence says what
   130  Ctrl-C; what was there by then is printed and exported"""

@@ -13,8 +13,8 @@ def outcome(run: Run) -> str:
         return f"None of {count} candidates wrote any code."
     candidate = run.candidates[best]
     if not run.tests:
-        finished = sum(c.state == "done" for c in run.candidates.values())
-        return f"{finished} of {count} candidates finished; candidate {best} is shown."
+        whole = sum(c.state == "done" for c in run.candidates.values())
+        return f"{whole} of {count} candidates came to their own end; candidate {best} is shown."
     if chosen(run) is None:
         why = f": {one_line(candidate.why)}" if candidate.why else "."
         return f"None of {count} candidates passes; the best is {best}, {candidate.tests_label}{why}"

@@ -64,17 +64,17 @@ def badge(candidate: Candidate, per_second: float | None) -> Badge:
         word = f"{word}{_count(candidate)}"
     else:
         word, icon, tone = _STATES[candidate.state]
-    note = f"same as {candidate.same_as.number}" if candidate.same_as is not None else speed
+    note = f"same as {candidate.group}" if candidate.same_as is not None else speed
     return Badge(word, note, icon, tone)
 
 
 def _count(candidate: Candidate) -> str:
     if candidate.test_state == "running" and candidate.tests_total:
-        return f" {candidate.tests_done}/{candidate.tests_total}"
+        return f" {candidate.tests_done} of {candidate.tests_total}"
     if candidate.report is None or not candidate.report.tests:
         return ""
     count = candidate.report.passed if candidate.test_state == "passed" else candidate.report.failed
-    return f" {count}/{len(candidate.report.tests)}" if candidate.test_state in ("passed", "failed") else ""
+    return f" {count} of {len(candidate.report.tests)}" if candidate.test_state in ("passed", "failed") else ""
 
 
 def in_words(candidate: Candidate, per_second: float | None) -> str:

@@ -48,8 +48,8 @@ class Candidate:
 
     ``state``: queued, running, done, cut, stopped or failed. ``test_state``: not run, queued, running, passed,
     passed by its own ==, failed, timed out, killed, tampered, needs consent or error. ``same_as`` names an earlier
-    candidate with the same code. ``mean_logprob`` is the target's own; ``started_s`` and ``finished_s`` are None
-    until then.
+    candidate with the same code, ``group`` the first of all that say the same. ``mean_logprob`` is the target's own;
+    ``started_s`` and ``finished_s`` are None until then.
     """
 
     number: int
@@ -67,6 +67,7 @@ class Candidate:
     tests_done: int = 0
     tests_total: int = 0
     same_as: Likeness | None = None
+    group: int = 0
     _pieces: list[str] = field(default_factory=list, repr=False)
     _block: CodeBlock | None = field(default=None, repr=False)
 
@@ -212,6 +213,7 @@ class Run:
         """Find an earlier candidate that says the same; one with the very same code lends its verdict."""
         fingerprint = Fingerprint.of(candidate.code, python=candidate.block.maybe_python)
         candidate.same_as = first_alike(fingerprint, self._fingerprints.items())
+        candidate.group = self.candidates[candidate.same_as.number].group if candidate.same_as else candidate.number
         self._fingerprints[candidate.number] = fingerprint
         if candidate.same_as and candidate.same_as.exact:
             twin = self.candidates[candidate.same_as.number]

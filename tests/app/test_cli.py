@@ -154,7 +154,8 @@ def test_without_a_display_the_same_job_is_shown_as_a_command() -> None:
     done = bassline()
     assert done.returncode == 0
     assert b"no display" in done.stdout
-    assert b'python main.py generate "' in done.stdout
+    assert b'main.py generate "' in done.stdout
+    assert b"tests.py" in done.stdout
 
 
 def test_help_is_not_an_error_and_bad_use_is() -> None:

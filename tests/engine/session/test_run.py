@@ -220,6 +220,13 @@ class TestTesting:
         assert run.candidates[2].same_as is not None
         assert run.next_to_test() == [1, 2]
 
+    def test_all_that_say_the_same_name_one_candidate(self) -> None:
+        """The third is byte for byte the second, which only means the same as the first."""
+        run = feed(a_run(3), ended(3, "```\nx = 1\n```"), ended(1, "```\nx  =  1\n```"), ended(2, "```\nx  =  1\n```"))
+        assert run.candidates[2].same_as is not None
+        assert run.candidates[2].same_as.number == 1
+        assert [run.candidates[n].group for n in (1, 2, 3)] == [3, 3, 3]
+
     def test_the_twin_of_a_failed_candidate_is_tested(self) -> None:
         code = "```python\ndef f(): return 1\n```"
         assert feed(a_run(2), ended(1, code, state="failed"), ended(2, code)).next_to_test() == [2]
