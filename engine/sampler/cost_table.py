@@ -94,7 +94,10 @@ def measured_once(
     path = folder / ("".join(c if c.isalnum() or c in "-._" else "_" for c in key) + ".json")
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
-        return CostTable({size: float(kept[str(size)]) for size in SIZES})
+        seconds = {size: float(kept[str(size)]) for size in SIZES}
+        if not all(0 < value < float("inf") for value in seconds.values()):
+            raise ValueError("not times")
+        return CostTable(seconds)
     except (OSError, ValueError, LookupError, TypeError):
         table = measure(model, between)
     try:

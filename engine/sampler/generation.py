@@ -7,7 +7,6 @@ from collections.abc import Callable
 from engine.contract import (
     Add,
     BasslineError,
-    Cancel,
     CandidateFinished,
     Emit,
     Generate,
@@ -54,6 +53,7 @@ class Generation:
         self._finished_at: dict[int, float] = {}
         self._steps = 0
         self._stopped = False
+        self._waiting: list[int] = []  # candidates that have not joined yet
 
     def execute(self) -> None:
         """Never raises: whatever happens, finished candidates are told and RunFinished comes last."""
@@ -66,34 +66,32 @@ class Generation:
         stop_reason = {"stopped": "cancelled", "budget": "budget"}.get(outcome, "error")
         for row in self._rows.values():
             if not row.stop_reason:
-                row.end(stop_reason)
+                # After a failure the row's own tools may be what failed: nothing more is asked of them.
+                row.end(stop_reason) if outcome != "failed" else row.abandon(stop_reason)
             self._tell(row)
         self.emit(RunFinished(self.run, outcome, self._metrics(), reason, details))
 
     def _decode(self) -> str:
         prompt = self.model.encode(self.request.prompt, self.request.mode, self.request.system)
         limits = self._limits(len(prompt))
-        numbers = tuple(range(1, self.request.candidates + 1))
-        self.emit(RunStarted(self.run, len(prompt), numbers, self.request.seed))
+        self._waiting = list(range(1, self.request.candidates + 1))
+        self.emit(RunStarted(self.run, len(prompt), tuple(self._waiting), self.request.seed))
         target = self.decoder.target
         logits = target.prefill(prompt, lambda done: self._prompt_read(done, len(prompt)))
-        if logits is None or not self.decoder.drafter.begin(prompt, lambda done: not self._asked_to_stop()):
-            return "stopped"
+        if logits is None or not self.decoder.drafter.begin(prompt, lambda done: not self._must_end()):
+            return self._must_end()
         self._decode_start = self._now()
-        waiting = list(numbers)
-        while waiting or self.decoder.rows:
-            if waiting:
-                self.decoder.join([self._new_row(number, len(prompt), limits) for number in waiting], logits)
+        while self._waiting or self.decoder.rows:
+            if self._waiting:
+                joining, self._waiting = self._waiting, []
+                self.decoder.join([self._new_row(number, len(prompt), limits) for number in joining], logits)
                 self._first_token_at = self._first_token_at or self._now()
             else:
                 self.decoder.step()
                 self._steps += 1
             self._tell_step()
-            waiting = self._heed()
-            if self._stopped:
-                return "stopped"
-            if self.request.time_budget_s is not None and self._now() >= self.request.time_budget_s:
-                return "budget" if self.decoder.rows else "finished"
+            if (end := self._must_end()) and (end == "stopped" or self._waiting or self.decoder.rows):
+                return end
         return "finished"
 
     def _limits(self, prompt_length: int) -> Limits:
@@ -112,27 +110,28 @@ class Generation:
 
     def _prompt_read(self, done: int, total: int) -> bool:
         self.emit(PromptProgress(self.run, done, total))
-        return not self._asked_to_stop()
+        return not self._must_end()
 
-    def _asked_to_stop(self) -> bool:
-        self._heed()
-        return self._stopped
-
-    def _heed(self) -> list[int]:
-        """Look at the messages that came in; numbers of candidates that were added."""
-        added: list[int] = []
+    def _must_end(self) -> str:
+        """Look at the messages that came in and at the clock: stopped, budget, or empty to go on."""
         for message in self.mailbox.during(self.run):
             if isinstance(message, Add):
-                first = max([self.request.candidates, *self._rows, *added]) + 1
-                added += range(first, first + message.count)
+                first = max([self.request.candidates, *self._rows, *self._waiting]) + 1
+                self._waiting += range(first, first + message.count)
             elif message.candidate is None:
                 self._stopped = True
             else:
-                self._cancel(message)
-        return added
+                self._cancel(message.candidate)
+        if self._stopped:
+            return "stopped"
+        budget = self.request.time_budget_s
+        return "budget" if budget is not None and self._now() >= budget else ""
 
-    def _cancel(self, message: Cancel) -> None:
-        row = self._rows.get(message.candidate or 0)
+    def _cancel(self, number: int) -> None:
+        if number in self._waiting:  # it had not begun: it ends without a token
+            self._waiting.remove(number)
+            self._rows[number] = Row(number, self.request.seed, 0, Limits(frozenset(), 1), self.model.decode)
+        row = self._rows.get(number)
         if row is not None and not row.stop_reason:
             row.end("cancelled")
             self._tell(row)

@@ -104,6 +104,10 @@ class Row:
         if not self._show(self._detokenizer.flush()):
             self.text += self._stop_strings.rest()
 
+    def abandon(self, reason: str) -> None:
+        """No token will follow, and nothing more is decoded: the text stays as it was shown."""
+        self.stop_reason = reason
+
     def _show(self, piece: str) -> bool:
         """Add what is certain to be shown; True if a stop string ended the text."""
         text, stopped = self._stop_strings.feed(piece)

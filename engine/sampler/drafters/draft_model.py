@@ -30,7 +30,7 @@ class DraftModelDrafter:
 
     def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
         self._fed = []
-        return self.model.prefill(prompt, between_chunks) is not None
+        return self.model.prefill(self._readable(prompt), between_chunks) is not None
 
     def keep(self, rows: Sequence[int]) -> None:
         self.model.keep(rows)
@@ -62,11 +62,19 @@ class DraftModelDrafter:
         for index in range(count):
             wanted = rows[index].tokens + drafts[index]
             known = min(_common_length(self._fed[index], wanted), len(wanted) - 1)
-            lines.append(wanted[known:])
+            lines.append(self._readable(wanted[known:]))
             starts.append(rows[index].prompt_length + known)
             self._fed[index] = wanted
         logits = self.model.forward(lines, starts, last_only=True)
         return logits if len(active) == count else logits[active]
+
+    def _readable(self, tokens: Sequence[int]) -> list[int]:
+        """The tokens with those that the draft has no embedding for (a smaller vocabulary) as id 0.
+
+        What the draft then guesses is worse; what is accepted is judged by the target all the same.
+        """
+        size = self.model.module.get_input_embeddings().num_embeddings  # type: ignore[operator]
+        return [token if token < size else 0 for token in tokens]
 
 
 def _common_length(a: list[int], b: list[int]) -> int:

@@ -1,11 +1,15 @@
 """What a pass costs is measured once per machine, kept, and can be interrupted."""
 
+import json
+
 import pytest
 
 from engine.contract import LoadCancelled
 from engine.sampler.cost_table import SIZES, measured_once
 from engine.sampler.ragged_model import RaggedModel
 from tests.engine.sampler.tiny import VOCABULARY, build
+
+ZEROS = json.dumps(dict.fromkeys(map(str, SIZES), 0.0))
 
 
 @pytest.fixture
@@ -27,7 +31,7 @@ def test_measured_once_and_kept(model, tmp_path):
     assert again.as_dict() == first.as_dict()
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"1": "x"}', "{}"])
+@pytest.mark.parametrize("content", ["", "[]", '{"1": "x"}', "{}", ZEROS])
 def test_a_damaged_file_is_measured_anew(model, tmp_path, content):
     first = measured_once(model, "m", "int8", tmp_path)
     (path,) = tmp_path.iterdir()

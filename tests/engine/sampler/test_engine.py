@@ -1,5 +1,7 @@
 """The sampler as an engine: messages in, events out, one RunFinished whatever happens."""
 
+import time
+
 import pytest
 import torch
 
@@ -14,6 +16,7 @@ from engine.contract import (
     LoadCancelled,
     LoadFailed,
     ModelChoice,
+    PromptProgress,
     Ready,
     Request,
     RunFinished,
@@ -171,8 +174,49 @@ def test_generate_more_joins_the_run(talk):
     assert texts(events) == want
 
 
+def test_messages_that_come_while_the_prompt_is_read_are_heeded(talk, monkeypatch):
+    monkeypatch.setattr("engine.sampler.ragged_model.PREFILL_CHUNK", 4)
+
+    def react(event, submit):
+        if isinstance(event, PromptProgress) and event.done == 4:
+            submit(Add("r", 2))
+            submit(Cancel("r", 2))
+            submit(Cancel("r", 4))
+
+    events = talk([LOAD, Generate("r", request(2))], react)
+    want = texts(talk([LOAD, Generate("r", request(3))]))
+    assert texts(events) == {1: want[1], 2: "", 3: want[3], 4: ""}
+    assert {e.candidate for e in of(CandidateFinished, events) if e.state == "stopped"} == {2, 4}
+
+
+def test_the_time_budget_counts_while_the_prompt_is_read(talk, monkeypatch):
+    monkeypatch.setattr("engine.sampler.ragged_model.PREFILL_CHUNK", 1)
+    events = talk([LOAD, Generate("r", request(2, budget=1e-9))])
+    assert len(of(PromptProgress, events)) == 1
+    assert of(RunFinished, events)[0].outcome == "budget"
+
+
+def test_a_tokenizer_that_fails_still_ends_the_run(talk, monkeypatch):
+    calls = []
+
+    def decode(ids):
+        calls.append(ids)
+        if len(calls) > 20:
+            raise ValueError("no such id")
+        return letters(ids)
+
+    monkeypatch.setattr(TinyModel, "decode", staticmethod(decode))
+    (end,) = of(RunFinished, talk([LOAD, Generate("r", request(3))]))
+    assert end.outcome == "failed"
+    assert "no such id" in end.reason
+
+
 def test_a_time_budget_cuts_what_is_unfinished(talk):
-    events = talk([LOAD, Generate("r", request(4, tokens=180, budget=1e-6))])
+    def react(event, submit):
+        if isinstance(event, StepDone):
+            time.sleep(0.05)
+
+    events = talk([LOAD, Generate("r", request(4, tokens=180, budget=0.2))], react)
     assert of(RunFinished, events)[0].outcome == "budget"
     cut = of(CandidateFinished, events)
     assert {(event.state, event.stop_reason) for event in cut} == {("cut", "budget")}

@@ -152,6 +152,23 @@ def test_d8_greedy_candidates_are_all_equal(target, draft, n):
     assert tokens_of(rows) == [rows[0].tokens] * n
 
 
+@pytest.mark.parametrize("rule", ["coupled", "rejection"])
+def test_d14_a_draft_with_a_smaller_vocabulary(target, rule):
+    """Ids that it does not know are read as another, and never drafted."""
+    small = build(vocab_size=60, spread=0.4, seed=3)
+    prompt = [70, 5, 96, 61, 8]
+    decoder = open_decoder(target, drafter="draft-model", draft=small, policy="fixed:3", rule=rule)
+    decoder.drafter.model.vocabulary = 60
+    drafted = []
+    propose = decoder.drafter.propose
+    decoder.drafter.propose = lambda rows, counts: drafted.append(propose(rows, counts)) or drafted[-1]
+    rows = decode(decoder, prompt, new_rows(range(1, 5), prompt))
+    assert max(token for proposals in drafted for tokens in proposals.tokens for token in tokens) < 60
+    assert max(token for row in rows for token in row.tokens) >= 60
+    if rule == "coupled":
+        assert tokens_of(rows) == tokens_of(plain(target, prompt, range(1, 5), FREE))
+
+
 class Stubborn:
     """Proposes what it is told, and is asked for nothing else."""
 
