@@ -1,6 +1,7 @@
 """How a user's tests are written, found out without running a line of them.
 
-Two forms: *bare asserts*, a script whose top-level checks are one test each, and *pytest files*.
+Two forms: *bare asserts*, a script whose top-level checks are one test each and which runs to its end, and
+*pytest files*.
 Used by the service and, inside the box, by the plugin; the standard library only.
 """
 
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 
 SOLUTION = "solution"  # the module name of a candidate
 FILE = "tests.py"  # what the user's tests are called in messages
+REST, WHOLE = "rest of the script", "the whole script"  # checks that are no one statement
 
 
 class BrokenTests(Exception):
@@ -21,7 +23,7 @@ class BrokenTests(Exception):
 
 @dataclass(frozen=True)
 class Check:
-    """A top-level statement that checks something, at ``index`` of the module's body."""
+    """A top-level statement that checks something, at ``index`` of the module's body; or all that is left there."""
 
     id: str
     index: int
@@ -33,6 +35,7 @@ class TestSource:
 
     ``borrowed``: names that the tests use and define nowhere, to be taken from the candidate. Only these are
     taken, and never a built-in's name, so that a candidate cannot put its own ``all`` into the tests.
+    ``builtins``: the built-in names that the tests use; ``imports``: they name what they want of the candidate.
     """
 
     __test__ = False
@@ -41,6 +44,8 @@ class TestSource:
     tree: ast.Module
     checks: tuple[Check, ...]
     borrowed: tuple[str, ...]
+    builtins: tuple[str, ...]
+    imports: bool
 
 
 def parse(text: str) -> TestSource:
@@ -48,7 +53,7 @@ def parse(text: str) -> TestSource:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     try:
         tree = ast.parse(text, FILE)
-        free = _free_names(symtable.symtable(text, FILE, "exec"))
+        free, of_python = _free_names(symtable.symtable(text, FILE, "exec"))
     except SyntaxError as error:
         line = f"line {error.lineno}: " if error.lineno else ""
         raise BrokenTests(f"Your tests do not parse: {line}{error.msg}.") from None
@@ -62,7 +67,54 @@ def parse(text: str) -> TestSource:
         raise BrokenTests("Your tests hold no test: write top-level asserts, or functions named test_...")
     star = _replace_star_import(tree)
     imports = any(_imports_solution(node) for node in ast.walk(tree))
-    return TestSource(text, tree, checks, free if star or not imports else ())
+    return TestSource(text, tree, checks, free if star or not imports else (), of_python, imports)
+
+
+def doubt(text: str, solution: str) -> str:
+    """Why a pass could be the built-ins' and not the candidate's, in a sentence; empty when it could not.
+
+    Tests that name their imports are clear. In others a built-in that the candidate also defines is a mere helper
+    only where it is called on something of the candidate's, as in ``all(add(x, 0) == x for x in y)``.
+    """
+    source = parse(text)
+    if source.imports or not source.builtins:
+        return ""
+    defined = _defined(solution)
+    clash = [name for name in source.builtins if name in defined]
+    if source.borrowed:
+        clash = [name for name in clash if not _only_helps(name, source)]
+    elif not clash and not _mentions_solution(source.tree):
+        names = ", ".join(source.builtins)
+        wish = f"write `from solution import {names}` to test the candidate's"
+        return f"Your tests use nothing of the candidate, only the builtin {names}; {wish}."
+    if not clash:
+        return ""
+    names = ", ".join(clash)
+    wish = f"write `from solution import {names}` to test the candidate's"
+    return f"Your tests use the builtin {names}, which the candidate also defines; {wish}."
+
+
+def _defined(solution: str) -> set[str]:
+    try:
+        top = symtable.symtable(solution.removeprefix("\ufeff"), SOLUTION, "exec")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()  # it cannot be imported either
+    return {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
+
+
+def _only_helps(name: str, source: TestSource) -> bool:
+    uses = sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(source.tree))
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+            given = [inner for part in (*node.args, *node.keywords) for inner in ast.walk(part)]
+            uses -= any(isinstance(inner, ast.Name) and inner.id in source.borrowed for inner in given)
+    return uses == 0
+
+
+def _mentions_solution(tree: ast.Module) -> bool:
+    """In a string, as in ``importlib.import_module("solution")``."""
+    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return any(isinstance(text, str) and SOLUTION in text for text in texts)
 
 
 def _is_test(statement: ast.stmt) -> bool:
@@ -78,23 +130,59 @@ def _checks(tree: ast.Module) -> Iterator[Check]:
     definitions = (s for s in tree.body if isinstance(s, ast.FunctionDef))
     checkers = {d.name for d in definitions if any(isinstance(node, ast.Assert) for node in ast.walk(d))}
     on_line: Counter[int] = Counter()
+    last = -1
     for index, statement in enumerate(tree.body):
         if not is_check(statement, checkers):
             continue
+        last = index
         on_line[statement.lineno] += 1
         again = on_line[statement.lineno]
         yield Check(f"line {statement.lineno}" + (f" #{again}" if again > 1 else ""), index)
+    if any(_acts(statement) for statement in tree.body[last + 1 :]) and (on_line or _can_object(tree)):
+        yield Check(REST if on_line else WHOLE, len(tree.body) - 1)
+
+
+def _acts(statement: ast.stmt) -> bool:
+    """Whether it could check something in a way that is not seen: by what it calls, or by raising."""
+    if isinstance(statement, ast.Import | ast.ImportFrom | ast.Pass):
+        return False
+    if isinstance(statement, ast.ClassDef) and any(is_check(inner, set()) for inner in statement.body):
+        return True
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return bool(statement.decorator_list) and any(isinstance(node, ast.Assert) for node in ast.walk(statement))
+    if isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr):
+        loaded = (n for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+        return any(name.id != "print" for name in loaded)
+    return True
+
+
+def _can_object(tree: ast.Module) -> bool:
+    """Whether anything in it is there to fail; a script that only prints would pass with every candidate."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assert | ast.Raise):
+            return True
+        if isinstance(node, ast.Call) and _called(node).startswith(("assert", "raises", "fail", "exit")):
+            return True
+    return False
+
+
+def _called(call: ast.Call) -> str:
+    return ast.unparse(call.func).rsplit(".", 1)[-1]
 
 
 def is_check(statement: ast.stmt, checkers: set[str]) -> bool:
-    """An assert, a block with one inside, or a call of something that asserts (``check(add)``)."""
+    """An assert, a block with one inside, ``with pytest.raises``, or a call that asserts (``check(add)``)."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return False
     for node in _own_nodes(statement):
         if isinstance(node, ast.Assert):
             return True
+        if isinstance(node, ast.With):
+            entered = (item.context_expr for item in node.items)
+            if any(isinstance(call, ast.Call) and _called(call) in ("raises", "warns") for call in entered):
+                return True
         if isinstance(node, ast.Call):
-            name = ast.unparse(node.func).rsplit(".", 1)[-1]
+            name = _called(node)
             if name in checkers or name.startswith("assert"):
                 return True
     return False
@@ -108,7 +196,8 @@ def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
             yield from _own_nodes(child)  # type: ignore[arg-type]
 
 
-def _free_names(top: symtable.SymbolTable) -> tuple[str, ...]:
+def _free_names(top: symtable.SymbolTable) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names that are used and defined nowhere, and built-in ones among those used."""
     own = {s.get_name() for s in top.get_symbols() if s.is_assigned() or s.is_imported() or s.is_namespace()}
     used: set[str] = set()
     tables = [top]
@@ -120,7 +209,9 @@ def _free_names(top: symtable.SymbolTable) -> tuple[str, ...]:
                 used.add(symbol.get_name())
             if symbol.is_declared_global() and symbol.is_assigned():
                 own.add(symbol.get_name())
-    return tuple(sorted(used - own - set(dir(builtins)) - {"__file__"}))
+    of_python = set(dir(builtins))
+    helpers = {name for name in (used - own) & of_python if not name.startswith("__")}
+    return tuple(sorted(used - own - of_python - {"__file__"})), tuple(sorted(helpers))
 
 
 def _imports_solution(node: ast.AST) -> bool:

@@ -41,6 +41,7 @@ class Ledger:
     running: str = ""  # the test between its start and its end
     stage: str = "waiting"  # the last record that was not about one test
     collected: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()  # what pytest calls those; it means something when they were listed, without candidate
     problem: str = ""  # why the candidate or the tests could not be loaded
     peak_mib: float | None = None
     _count: int = 0
@@ -91,6 +92,8 @@ class Ledger:
         if kind == "collected":
             ids = record.get("ids")
             self.collected = tuple(map(str, ids)) if isinstance(ids, list) else ()
+            shown = record.get("shown")
+            self.shown = tuple(plain(str(name)) for name in shown) if isinstance(shown, list) else ()
             if self.every and self.collected != self.every:
                 raise Tampered("the tests that ran are not the tests of the file")
         if kind in ("unimportable", "broken"):

@@ -6,11 +6,14 @@ and for the canaries, done. A canary is a test that must fail; where one does no
 
 import ast
 import importlib.util
+import inspect
 import linecache
+import random
 import re
 import resource
 import sys
 import types
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -137,6 +140,7 @@ class TestFile(pytest.Module):
     def _getobj(self) -> types.ModuleType:
         module = types.ModuleType("__main__" if self.source.checks else "tests")
         module.__file__ = str(self.path)
+        random.seed(0)  # tests that are made by chance are the same ones in every box
         for name in self.source.borrowed:
             value = getattr(self.run.solution, name, self)
             if value is not self:
@@ -199,6 +203,8 @@ class Run:
         self.listing = task["solution"] is None
         self.path = str(Path.cwd() / f"{forms.SOLUTION}.py")
         self.outcome, self.why, self.broken = "passed", "", False
+        self.names: dict[pytest.Item, str] = {}  # by which a test is the same one in every box
+        self.now = ""
 
     def pytest_pycollect_makemodule(self, module_path: Path, parent: Any) -> TestFile:
         return TestFile.of(parent, self.source, self)
@@ -218,8 +224,13 @@ class Run:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         if self.broken:
             return
-        items = {_short(item.nodeid): item for item in session.items}
-        self.put("collected", ids=list(items))
+        if self.listing and any(map(_needs_a_loop, session.items)):
+            self.break_off("pytest here cannot run async tests")
+            session.items = []
+            return
+        self.names = _names(session.items)
+        items = {name: item for item, name in self.names.items()}
+        self.put("collected", ids=list(items), shown=[_short(item.nodeid) for item in self.names])
         if self.listing:
             session.items = []
         elif items:
@@ -240,9 +251,13 @@ class Run:
         assert parent is not None
         return TestFile.of(parent.parent, source, self).collect()
 
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        self.now = self.names.get(item) or _short(item.nodeid)
+
+    def pytest_runtest_logstart(self) -> None:
         self.outcome, self.why = "passed", ""
-        self.put("start", id=_short(nodeid))
+        self.put("start", id=self.now)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -262,10 +277,33 @@ class Run:
         if not report.passed and self.outcome == "passed":
             self.outcome = report.outcome  # a plugin's own report, such as a subtest's
 
-    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+    def pytest_runtest_logfinish(self) -> None:
         sys.stdout.flush()
-        self.put("end", id=_short(nodeid), outcome=self.outcome, why=self.why)
+        self.put("end", id=self.now, outcome=self.outcome, why=self.why)
 
 
 def _short(nodeid: str) -> str:
     return nodeid.removeprefix(f"{forms.FILE}::")
+
+
+def _names(items: list[pytest.Item]) -> dict[pytest.Item, str]:
+    """Parametrized tests by number: pytest's ids may hold values of the candidate, or values made by chance."""
+    names: dict[pytest.Item, str] = {}
+    numbers: Counter[str] = Counter()
+    for item in items:
+        name, parameters = _short(item.nodeid), getattr(item, "callspec", None)
+        if parameters is not None:
+            name = name.removesuffix(f"[{parameters.id}]")
+            numbers[name] += 1
+            name = f"{name}[{numbers[name] - 1}]"
+        names[item] = name
+    return names
+
+
+def _needs_a_loop(item: pytest.Item) -> bool:
+    """Whether it is an async test that no plugin here will run. (unittest runs its own.)"""
+    if type(item) is not pytest.Function or not inspect.iscoroutinefunction(item.obj):
+        return False
+    plugins = item.config.pluginmanager
+    by_mark = any(plugins.hasplugin(name) and item.get_closest_marker(name) for name in ("anyio", "trio"))
+    return not by_mark and not plugins.hasplugin("asyncio")

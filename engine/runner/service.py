@@ -124,6 +124,8 @@ class Service:
             if not layers.sealed and (fault := await self._sample(layers)):
                 raise RunnerFault(f"A program known to be right does not pass here: {fault}")
             plan = await self._plan(test.tests, layers)
+            if doubt := forms.doubt(test.tests, test.solution):
+                raise RunnerFault(doubt)
             self._say(TestStarted(test.id, len(plan.ids)))
             report = await self._try(test, plan, layers)
         except (forms.BrokenTests, RunnerFault) as fault:

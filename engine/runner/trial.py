@@ -3,7 +3,7 @@
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from engine.runner import forms
 from engine.runner.box import Box
@@ -24,10 +24,14 @@ class RunnerFault(Exception):
 
 @dataclass(frozen=True)
 class Plan:
-    """A test file, understood without any candidate: its text, and the ids of its tests in order."""
+    """A test file, understood without any candidate: its text, and the ids of its tests in order.
+
+    ``shown``: what a person calls a test, by id, where that is not its id.
+    """
 
     text: str
     ids: tuple[str, ...]
+    shown: Mapping[str, str] = field(default_factory=dict)
 
 
 async def make_plan(text: str, layers: Layers) -> Plan:
@@ -51,7 +55,9 @@ async def make_plan(text: str, layers: Layers) -> Plan:
         raise forms.BrokenTests("Your tests end the process while they are being loaded.")
     if not run.ledger.collected:
         raise forms.BrokenTests("Your tests hold no test: pytest finds none in them.")
-    return Plan(text, run.ledger.collected)
+    ids, shown = run.ledger.collected, run.ledger.shown
+    unique = len(set(shown)) == len(ids) == len(shown)
+    return Plan(text, ids, dict(zip(ids, shown, strict=True)) if unique else {})
 
 
 class Trial:
@@ -105,8 +111,8 @@ class Trial:
         return more and (self.patient or outcome != "timeout")
 
     def _heard(self, result: TestResult) -> None:
-        self.results[result.id] = result
-        self.progress(result)
+        self.results[result.id] = shown = replace(result, id=self.plan.shown.get(result.id, result.id))
+        self.progress(shown)
 
     def _settle_rest(self) -> None:
         """Tests that never ran share the fate of the last run."""

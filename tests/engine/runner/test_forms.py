@@ -30,6 +30,45 @@ print("done")
 
 
 @pytest.mark.parametrize(
+    ("end", "more"),
+    [
+        ("print('done')\nimport os\ndef later(): assert False\nx = 1", []),
+        ("f(2)", ["rest of the script"]),
+        ("try: f(2)\nexcept TypeError: pass", ["rest of the script"]),
+        ("if f(2): raise SystemExit", ["rest of the script"]),
+        ("class A: assert f(2)", ["rest of the script"]),
+        ("@run\ndef a(): assert f(2)", ["rest of the script"]),
+        ("with pytest.raises(TypeError): f(2)", ["line 2"]),
+    ],
+)
+def test_what_follows_the_last_check_is_a_check_when_it_does_something(end: str, more: list[str]) -> None:
+    assert ids(f"assert f(1) == 1\n{end}\n") == ["line 1", *more]
+
+
+def test_a_script_that_checks_in_its_own_way_is_one_check() -> None:
+    assert ids("if f(1) != 1: raise SystemExit") == ["the whole script"]
+    assert ids("class T:\n    def go(self): assert f(1)\nT().go()") == ["the whole script"]
+
+
+DOUBTS = [
+    ("assert pow(2, 3) == 8", "def pow(x, n): return 42", True),
+    ("assert pow(2, 3) == 8", "def power(x, n): return 42", True),
+    ("from solution import *\nassert sorted([2, 1]) == [1, 2]", "def sorted(x): return x", True),
+    ("assert f(1)\nassert pow(2, 3) == 8", "def f(x): return 1\ndef pow(x, n): return 42", True),
+    ("assert f(1)\nassert pow(2, 3) == 8", "def f(x): return 1", False),
+    ("assert all([f(1)])", "def f(x): return 1\ndef all(x): return True", False),
+    ("from solution import pow\nassert pow(2, 3) == 8", "def pow(x, n): return 42", False),
+    ("import importlib\nassert len(importlib.import_module('solution').x)", "x = [1]", False),
+    ("def pow(x, n): return 8\nassert f(pow(2, 3)) == 8", "def pow(x, n): return 42", False),
+]
+
+
+@pytest.mark.parametrize(("tests", "solution", "doubtful"), DOUBTS)
+def test_a_built_in_is_not_taken_for_the_candidate_s(tests: str, solution: str, doubtful: bool) -> None:
+    assert bool(forms.doubt(tests, solution)) is doubtful
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "def test_f(): pass",

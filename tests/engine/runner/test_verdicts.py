@@ -247,6 +247,84 @@ def test_ways_to_fail_are_told_apart(name: str, bench: Bench) -> None:
     assert not set(report.why) & set("\x1b\u202e\x07")
 
 
+GO_ON = {
+    "raises": "import pytest\nassert add(1, 2) == 3\nwith pytest.raises(TypeError): add(1, 2)\n",
+    "try": "assert add(1, 2) == 3\ntry:\n    add('a', 'b')\n    raise AssertionError\nexcept TypeError: pass\n",
+    "SystemExit": "assert add(1, 2) == 3\nif add(2, 2) != 5: raise SystemExit\n",
+    "exit 0 alone": "import sys\nif add(2, 2) != 5: sys.exit(0)\n",
+    "asyncio": "import asyncio\nassert add(1, 2) == 3\nasync def main(): assert add(1, 1) == 3\nasyncio.run(main())\n",
+    "a helper's helper": "def check(f): assert f(1, 1) == 3\ndef run(f): check(f)\nassert add(1, 2) == 3\nrun(add)\n",
+    "another name": "def check(f): assert f(1, 1) == 3\nrun = check\nrun(add)\n",
+    "a method": "class T:\n    def go(self): assert add(1, 1) == 3\nT().go()\n",
+}
+
+
+@pytest.mark.parametrize("name", GO_ON)
+def test_a_script_runs_to_its_end(name: str, bench: Bench) -> None:
+    report = bench.run(ADD, GO_ON[name], test_timeout_s=10.0)
+    assert report.verdict == "fail", report
+    assert report.tests[-1].outcome in ("failed", "error")
+
+
+def test_a_candidate_named_like_a_built_in_is_tested_or_nothing_is_said(bench: Bench) -> None:
+    solution = "def pow(x, n): return 42\n"
+    report = bench.run(solution, "assert pow(2, 3) == 8\n")
+    assert report.verdict == "infra"
+    assert report.why == (
+        "Your tests use the builtin pow, which the candidate also defines; "
+        "write `from solution import pow` to test the candidate's."
+    )
+    assert bench.run(solution, "from solution import pow\nassert pow(2, 3) == 8\n").verdict == "fail"
+
+
+MADE_OF = {
+    "a function": ("", "@pytest.mark.parametrize('f', [solution.add, max])\ndef test_a(f): pass\n"),
+    "enum members": (
+        "import enum\nclass C(enum.Enum): RED = 1; BLUE = 2\n",
+        "@pytest.mark.parametrize('c', [solution.C.RED, solution.C.BLUE])\ndef test_a(c): assert c.value\n",
+    ),
+    "exceptions": (
+        "class Full(Exception): pass\n",
+        "@pytest.mark.parametrize('e', [solution.Full, ValueError])\ndef test_a(e): assert e()\n",
+    ),
+    "constants": ("N = 7\n", "@pytest.mark.parametrize('n', [solution.N, 7])\ndef test_a(n): assert n == 7\n"),
+    "fixtures": (
+        "class A: pass\nclass B: pass\n",
+        "@pytest.fixture(params=[solution.A, solution.B])\ndef k(request): return request.param\n"
+        "def test_a(k): assert k()\n",
+    ),
+    "chance": (
+        "",
+        "import random\n@pytest.mark.parametrize('n', [random.random() for _ in range(2)])\ndef test_a(n): pass\n",
+    ),
+    "the same names": (
+        "",
+        "@pytest.mark.parametrize('y', ['c', 'b-c'])\n@pytest.mark.parametrize('x', ['a-b', 'a'])\n"
+        "def test_a(x, y): pass\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MADE_OF)
+def test_parameters_may_be_the_candidate_s_or_made_by_chance(name: str, bench: Bench) -> None:
+    solution, tests = MADE_OF[name]
+    report = bench.run(ADD + solution, "import pytest\nimport solution\n" + tests, test_timeout_s=10.0)
+    assert report.verdict == "pass", report
+    assert len(report.tests) == (4 if name == "the same names" else 2)
+
+
+def test_parametrized_tests_are_shown_as_pytest_calls_them(bench: Bench) -> None:
+    tests = "import pytest\n@pytest.mark.parametrize('n', [1, 'x'])\ndef test_a(n): assert add(1, 2) == 4\n"
+    report = bench.run(ADD, tests)
+    assert [test.id for test in report.tests] == ["test_a[1]", "test_a[x]"]
+    assert report.why.startswith("test_a[1]: ")
+
+
+def test_async_tests_that_nothing_here_can_run_are_no_candidate_s_fault(bench: Bench) -> None:
+    report = bench.run(ADD, "async def test_a(): assert add(1, 2) == 3\n")
+    assert (report.verdict, report.why) == ("infra", "Your tests do not load: pytest here cannot run async tests")
+
+
 def test_a_test_that_hangs_is_marked_and_the_others_go_on(bench: Bench) -> None:
     solution = "def f(x):\n    while x == 2: pass\n    return x\n"
     tests = "n = 1\nassert f(n) == 1\nn += 1\nassert f(n) == 2\nn += 1\nassert f(n) == 3\nassert f(4) == 5\n"
