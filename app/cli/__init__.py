@@ -1,5 +1,6 @@
 """The headless commands. Nothing here imports Qt, and torch only when a model is loaded."""
 
-from app.cli.commands import main
+from app.cli.commands import guarded, main
+from app.cli.interrupts import leave
 
-__all__ = ["main"]
+__all__ = ["guarded", "leave", "main"]

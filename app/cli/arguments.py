@@ -2,9 +2,11 @@
 
 import argparse
 import secrets
+import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from app.cli.output import put
 from engine.contract import ModelChoice, Request, Sampling, Speculation
 from engine.contract.request import ACCEPTANCE_RULES, DRAFTERS, MODES, PRECISIONS
 
@@ -43,6 +45,13 @@ exit code: 0 it passes, 1 it does not, 2 something asked for cannot be"""
 
 
 class _Parser(argparse.ArgumentParser):
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """argparse hides that its help could not be written."""
+        if file is sys.stdout:
+            file.write(message)
+        else:
+            put(sys.stderr, message)
+
     def error(self, message: str) -> NoReturn:
         """One sentence and the way to help, instead of the whole usage."""
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
@@ -118,9 +127,7 @@ def _add_generate(commands: "argparse._SubParsersAction[_Parser]") -> None:
         help=_default(Request.candidates, "how many candidates"),
     )
     command.add_argument("--tests", type=Path, metavar="FILE", help="tests in Python: bare asserts or a pytest file")
-    command.add_argument(
-        "--export", type=Path, metavar="FOLDER", help="save all candidates, the tests and result.json there"
-    )
+    command.add_argument("--export", metavar="FOLDER", help="save all candidates, the tests and result.json there")
     command.add_argument("--overwrite", action="store_true", help="let --export replace an earlier run in that folder")
     command.add_argument("--json", action="store_true", help="print the run as one JSON object instead of the code")
     command.add_argument(

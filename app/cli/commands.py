@@ -1,8 +1,8 @@
 """Each command: read, do, print, and the exit code."""
 
 import argparse
+import contextlib
 import io
-import os
 import queue
 import sys
 from collections.abc import Callable
@@ -11,8 +11,9 @@ from pathlib import Path
 from app.cli import summary
 from app.cli.arguments import choice_of, parser, request_of
 from app.cli.generation import ConsentMissing, Generation, Job
-from app.cli.inputs import read_prompt, read_tests, read_text
-from app.cli.output import one_line, print_code, print_object, say
+from app.cli.inputs import check_text, export_folder, read_prompt, read_tests, read_text
+from app.cli.interrupts import INTERRUPTED, on_interrupt
+from app.cli.output import one_line, print_code, print_object, put, say, silence
 from app.cli.progress import Progress, open_progress
 from app.engines import open_engine
 from engine.contract import BadRequest, BasslineError, LoadCancelled
@@ -22,13 +23,41 @@ from engine.runner.report import Report
 from engine.session.export import AlreadyExists, check_folder, chosen, export_run
 from engine.session.run import Run
 
-PASSED, NONE_PASSED, BAD_USE, INTERRUPTED = 0, 1, 2, 130
+PASSED, NONE_PASSED, BAD_USE = 0, 1, 2
 
 
 def main(words: list[str]) -> int:
     """Run one command and return its exit code. Errors a person can act on are one sentence on stderr."""
+    return guarded(lambda: _command(words))
+
+
+def guarded(play: Callable[[], int]) -> int:
+    """The exit code of ``play``, whatever it raises and whatever becomes of stdout."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr does it: a sentence never fails to print
+    try:
+        code = play()
+        sys.stdout.flush()  # here, where a full disk still has a sentence
+        return code
+    except LoadCancelled:
+        return INTERRUPTED
+    except BasslineError as error:
+        say(f"bassline: {error}")
+        return BAD_USE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output left, as head does
+        silence(sys.stdout)
+        return NONE_PASSED
+    except OSError as error:
+        reason = error.strerror or str(error)
+        what = error.filename or "The output"
+        say(f"bassline: {what} could not be {'used' if error.filename else 'written'}: {reason}.")
+        silence(sys.stdout)
+        return BAD_USE
+
+
+def _command(words: list[str]) -> int:
     try:
         arguments = parser().parse_args(words)
     except SystemExit as leaving:  # argparse has said why
@@ -41,25 +70,17 @@ def main(words: list[str]) -> int:
     if command is None:
         parser().print_help()
         return BAD_USE
-    try:
-        return command(arguments)
-    except LoadCancelled:
-        return INTERRUPTED
-    except BasslineError as error:
-        say(f"bassline: {error}")
-        return BAD_USE
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output left, as head does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NONE_PASSED
+    return command(arguments)
 
 
 def generate(arguments: argparse.Namespace) -> int:
+    for option, texts in (("--system", [arguments.system]), ("--stop", arguments.stop)):
+        for text in texts:
+            check_text(text, f"The text of {option}")
     request, choice = request_of(arguments, read_prompt(arguments)), choice_of(arguments)
-    tests = read_tests(arguments.tests)
-    if arguments.export is not None and not arguments.overwrite:
-        _check_export_folder(arguments.export)
+    tests, folder = read_tests(arguments.tests), export_folder(arguments.export)
+    if folder is not None:
+        _check_export_folder(folder, arguments.overwrite, bool(tests))
     progress = open_progress(arguments.progress)
     engine = open_engine(choice.model)
     generation = Generation(Job(request, choice, tests), engine, RunnerClient, _asker(arguments.yes), progress)
@@ -74,7 +95,7 @@ def generate(arguments: argparse.Namespace) -> int:
         progress.note(f"bassline: {run.reason}")
     if run.outcome == "refused":
         return BAD_USE
-    saved = _export(generation, arguments.export, arguments.overwrite, progress)
+    saved = _export(generation, folder, arguments.overwrite, progress)
     progress.note(summary.outcome(run))
     if run.metrics is not None:
         progress.note(summary.speed(run, run.metrics))
@@ -105,13 +126,17 @@ def test(arguments: argparse.Namespace) -> int:
                 print(f"  {result.id}: {result.outcome}" + (f", {one_line(result.why)}" if result.why else ""))
         if report.why and not any(result.why for result in report.tests):
             print(f"  {one_line(report.why)}")
+    if report.verdict == "infra":  # it says nothing about the solution
+        return BAD_USE
     return PASSED if report.verdict == "pass" else NONE_PASSED
 
 
 def _run_tests(solution: str, tests: str, ask_consent: Callable[[str], bool]) -> Report:
     answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
-    runner = RunnerClient(answers.put)
-    try:
+    with contextlib.ExitStack() as at_end:
+        at_end.enter_context(on_interrupt(_raise_interrupt))
+        runner = RunnerClient(answers.put)
+        at_end.callback(runner.close)
         runner.test(Test("test", solution, tests))
         while True:
             answer = answers.get()
@@ -121,8 +146,10 @@ def _run_tests(solution: str, tests: str, ask_consent: Callable[[str], bool]) ->
                 if not ask_consent(answer.sentence):
                     raise ConsentMissing(f"{answer.sentence} Nothing was run; add --yes to run it all the same.")
                 runner.test(Test("test", solution, tests, consent=True))
-    finally:
-        runner.close()
+
+
+def _raise_interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 def models(arguments: argparse.Namespace) -> int:
@@ -131,11 +158,12 @@ def models(arguments: argparse.Namespace) -> int:
     return list_models(arguments) if arguments.models_command == "list" else fetch(arguments)
 
 
-def _check_export_folder(folder: Path) -> None:
+def _check_export_folder(folder: Path, overwrite: bool, tests: bool) -> None:
     try:
-        check_folder(folder)
+        check_folder(folder, overwrite, tests)
     except AlreadyExists as error:
-        raise BadRequest(f"{error.path} exists already; choose another folder, or add --overwrite.") from None
+        more = "" if error.path == folder else ", or add --overwrite"
+        raise BadRequest(f"{error.path} exists already; choose another folder{more}.") from None
 
 
 def _export(generation: Generation, folder: Path | None, overwrite: bool, progress: Progress) -> bool:
@@ -163,7 +191,7 @@ def _asker(yes: bool) -> Callable[[str], bool]:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             return False
         say(sentence)
-        print("Run the code anyway? [y/N] ", end="", file=sys.stderr, flush=True)
+        put(sys.stderr, "Run the code anyway? [y/N] ")
         return sys.stdin.readline().strip().lower() in ("y", "yes")
 
     return ask

@@ -2,9 +2,11 @@
 
 import argparse
 import sys
+import warnings
 from pathlib import Path
 
 from engine.contract import BadRequest
+from engine.runner.forms import BrokenTests, parse
 
 STDIN = "-"
 
@@ -19,16 +21,40 @@ def read_prompt(arguments: argparse.Namespace) -> str:
         return read_text(Path(arguments.prompt_file), "prompt file")
     if arguments.prompt is None:
         raise BadRequest("There is no prompt; write it in quotes, or use - for stdin or --prompt-file.")
-    return str(arguments.prompt)
+    return check_text(arguments.prompt, "The prompt")
+
+
+def check_text(text: str, subject: str) -> str:
+    """``text`` as it is. Raises BadRequest when the shell handed over bytes that are not UTF-8."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise BadRequest(f"{subject} is not UTF-8 text; write it as UTF-8.") from None
+    return text
+
+
+def export_folder(name: str | None) -> Path | None:
+    """Where to export to, if anywhere. Raises BadRequest for an empty name, which would mean the current folder."""
+    if name is not None and not name.strip():
+        raise BadRequest("The name of the export folder is empty; name one, or . for this folder.")
+    return None if name is None else Path(name)
 
 
 def read_tests(path: Path | None) -> str:
-    """The tests, byte for byte; empty when none were named. Raises BadRequest, also for a file without any."""
+    """The tests, byte for byte; empty when none were named. Raises BadRequest, also when they cannot be used."""
     if path is None:
         return ""
     tests = read_text(path, "tests file")
     if not tests.strip():
         raise BadRequest(f"The tests file {path} is empty; write at least one assert in it.")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a "\d" in somebody's tests
+            parse(tests)
+    except BrokenTests as error:
+        raise BadRequest(str(error)) from None
+    except RecursionError:
+        raise BadRequest(f"The tests file {path} is nested too deeply.") from None
     return tests
 
 

@@ -1,9 +1,11 @@
 """Stdout and stderr: exact bytes into files and pipes, and nothing a terminal would obey."""
 
+import contextlib
 import json
+import os
 import sys
 import unicodedata
-from typing import Any
+from typing import Any, TextIO
 
 
 def print_object(value: Any) -> None:
@@ -24,7 +26,24 @@ def print_code(code: str) -> None:
 
 def say(sentence: str) -> None:
     """One line on stderr for a person."""
-    print(shown(sentence), file=sys.stderr, flush=True)
+    put(sys.stderr, shown(sentence) + "\n")
+
+
+def put(stream: TextIO, text: str) -> None:
+    """Write what is nice to know. A reader who left, or a full disk, silences the stream and ends nothing else."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError:
+        silence(stream)
+
+
+def silence(stream: TextIO) -> None:
+    """From now on nothing that is written there goes anywhere, so that nothing fails when Python flushes it."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
 
 
 def shown(text: str) -> str:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol, TextIO
 
-from app.cli.output import one_line, shown
+from app.cli.output import one_line, put, shown
 from engine.contract import CandidateFinished, Event, Loading, PromptProgress, Ready, RunStarted
 from engine.contract.wire import event_to_line
 from engine.session.run import Run
@@ -53,7 +53,7 @@ class Silent:
     def tested(self, run: Run, number: int) -> None: ...
 
     def note(self, sentence: str) -> None:
-        print(shown(sentence), file=self.stream, flush=True)
+        put(self.stream, shown(sentence) + "\n")
 
     def tick(self) -> None: ...
 
@@ -75,8 +75,7 @@ class JsonLines(Silent):
         self._line(json.dumps({"event": "Note", "text": sentence}))
 
     def _line(self, line: str) -> None:
-        self.stream.write(line + "\n")
-        self.stream.flush()
+        put(self.stream, line + "\n")
 
 
 class PlainLines(Silent):
@@ -144,8 +143,7 @@ class StatusLine(Silent):
     def tick(self) -> None:
         if self._text != self._drawn and self._now() - self._drawn_at >= 0.1:
             width = shutil.get_terminal_size().columns - 1
-            self.stream.write(f"\r\x1b[2K{one_line(self._text, max(10, width))}")
-            self.stream.flush()
+            put(self.stream, f"\r\x1b[2K{one_line(self._text, max(10, width))}")
             self._drawn, self._drawn_at = self._text, self._now()
 
     def close(self) -> None:
@@ -154,8 +152,7 @@ class StatusLine(Silent):
 
     def _erase(self) -> None:
         if self._drawn:
-            self.stream.write("\r\x1b[2K")
-            self.stream.flush()
+            put(self.stream, "\r\x1b[2K")
             self._drawn, self._drawn_at = "", -1.0
 
 

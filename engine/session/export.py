@@ -21,7 +21,6 @@ from engine.session.run import Run
 RESULT = "result.json"
 TESTS = "tests.py"
 _PACKAGES = ("bassline", "torch", "transformers")
-_OURS = re.compile(r"(?:best|candidate-\d+)\.\w+")
 
 _EXTENSIONS = {
     "": ".py",  # an answer without a tag: this program's default language
@@ -65,6 +64,9 @@ _EXTENSIONS = {
     "xml": ".xml",
     "yaml": ".yaml",
 }
+_UNKNOWN = ".txt"
+_ENDINGS = "|".join(re.escape(ending) for ending in sorted({*_EXTENSIONS.values(), _UNKNOWN}))
+_OURS = re.compile(rf"(?:best|candidate-\d+)(?:{_ENDINGS})")
 
 _REASONS = {
     "ENOSPC": "the disk is full",
@@ -84,6 +86,14 @@ class AlreadyExists(BasslineError):
 
     def __init__(self, path: Path):
         super().__init__(f"{path} exists already; choose another name, or say that it may be replaced.")
+        self.path = path
+
+
+class NotOurs(BasslineError):
+    """A file that an export would write over, and that no earlier export left there. ``path`` is the file."""
+
+    def __init__(self, path: Path):
+        super().__init__(f"{path} is no file of an earlier export, so it is not replaced; choose another folder.")
         self.path = path
 
 
@@ -118,15 +128,23 @@ def save(path: Path, text: str, overwrite: bool = False) -> Path:
     return path
 
 
-def check_folder(folder: Path) -> None:
-    """Raise what ``export_run`` without ``overwrite`` would raise, before a long run rather than after it."""
-    if folder.exists() and not folder.is_dir():
-        raise AlreadyExists(folder)
+def check_folder(folder: Path, overwrite: bool = False, tests: bool = True) -> None:
+    """Raise what ``export_run`` would raise, before a long run rather than after it.
+
+    Whether one can write there is tried out; nothing is left behind. ``tests``: whether the run has any.
+    """
+    _check_names(folder, overwrite, tests)
     with _sentences(folder):
-        there = sorted(folder.iterdir()) if folder.exists() else []
-    for path in there:
-        if path.name in (RESULT, TESTS) or _OURS.fullmatch(path.name):
-            raise AlreadyExists(path)
+        made = [path for path in (folder, *folder.parents) if not path.exists()]
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            trial = folder / f".{secrets.token_hex(4)}.tmp"
+            trial.touch(exist_ok=False)
+            trial.unlink()
+        finally:
+            for path in made:
+                with contextlib.suppress(OSError):
+                    path.rmdir()
 
 
 def export_run(
@@ -140,11 +158,12 @@ def export_run(
 
     One file per candidate that wrote something, the tests, ``result.json`` with settings, seeds, answers, reports
     and versions, and ``best`` with the code of the candidate to take: the best one, unless tests ran and none
-    passed. With ``overwrite`` an earlier run's files are replaced and its surplus ones removed; other files in the
-    folder are never touched. Raises AlreadyExists and CannotSave.
+    passed. With ``overwrite`` the files of an earlier export are replaced and its surplus ones removed. Those are the
+    files that its ``result.json`` names; every other file is somebody's own. It is never touched, and when one has a
+    name that an export uses (your own ``tests.py``), nothing is written, ``overwrite`` or not.
+    Raises AlreadyExists, NotOurs and CannotSave.
     """
-    if not overwrite:
-        check_folder(folder)
+    earlier = _check_names(folder, overwrite, bool(run.tests))
     files = {suggested_name(run, n): c.code for n, c in sorted(run.candidates.items()) if c.code.strip()}
     pick = chosen(run)
     if pick is not None:
@@ -154,9 +173,9 @@ def export_run(
     files[RESULT] = json.dumps(_record(run, choice, ready, list(files)), ensure_ascii=False, indent=2) + "\n"
     written = [save(folder / name, text, overwrite) for name, text in files.items()]
     with _sentences(folder):
-        for path in folder.iterdir():
-            if path.name not in files and (_OURS.fullmatch(path.name) or path.name == TESTS):
-                path.unlink()
+        for surplus in sorted(earlier - set(files)):
+            if not (folder / surplus).is_dir():
+                (folder / surplus).unlink(missing_ok=True)
     return written
 
 
@@ -166,6 +185,34 @@ def chosen(run: Run) -> int | None:
     if best is None or (run.tests.strip() and not run.candidates[best].passed):
         return None
     return best
+
+
+def _check_names(folder: Path, overwrite: bool, tests: bool) -> set[str]:
+    """The names of an earlier export in ``folder``. Raises when a file is in the way."""
+    with _sentences(folder):
+        if folder.exists() and not folder.is_dir():
+            raise AlreadyExists(folder)
+        there = sorted(folder.iterdir()) if folder.exists() else []
+        earlier = _earlier(folder)
+    for path in there:
+        if path.name == RESULT or (tests and path.name == TESTS) or _OURS.fullmatch(path.name):
+            if not overwrite:
+                raise AlreadyExists(path)
+            if path.name not in earlier:
+                raise NotOurs(path)
+    return earlier
+
+
+def _earlier(folder: Path) -> set[str]:
+    """The files of an earlier export as its record names them; empty when there is no record of ours."""
+    try:
+        record = json.loads((folder / RESULT).read_bytes())
+    except (FileNotFoundError, IsADirectoryError, ValueError, RecursionError):
+        return set()
+    names = record.get("files") if isinstance(record, dict) and "format" in record else None
+    if not isinstance(names, list):
+        return set()
+    return {RESULT} | {n for n in names if isinstance(n, str) and (n == TESTS or _OURS.fullmatch(n))}
 
 
 def _record(run: Run, choice: ModelChoice | None, ready: Ready | None, files: list[str]) -> dict[str, Any]:
@@ -193,7 +240,7 @@ def _versions() -> Iterator[tuple[str, str]]:
 
 
 def _extension(run: Run, number: int) -> str:
-    return _EXTENSIONS.get(run.candidates[number].block.language, ".txt")
+    return _EXTENSIONS.get(run.candidates[number].block.language, _UNKNOWN)
 
 
 def _put_in_place(beside: Path, path: Path, overwrite: bool) -> None:

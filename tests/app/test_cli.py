@@ -172,3 +172,88 @@ def test_a_reader_that_leaves_is_no_crash() -> None:
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, timeout=60, env=_environment())
     os.close(writer)
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="written for a POSIX shell")
+class TestBrokenStreams:
+    GENERATE = "generate anything --model scripted -n 1 --json"
+
+    def shell(self, words: str, redirection: str) -> "subprocess.CompletedProcess[bytes]":
+        command = f'"{sys.executable}" -W error "{ROOT}/main.py" {words} {redirection}'
+        return subprocess.run(["sh", "-c", command], capture_output=True, timeout=120, env=_environment())
+
+    @pytest.mark.parametrize(
+        ("words", "redirection", "code"),
+        [
+            ("models list", ">&-", 0),
+            ("fly", "2>&-", 2),
+            (GENERATE, "<&- >&- 2>&-", 0),
+        ],
+    )
+    def test_closed_ones_are_empty(self, words: str, redirection: str, code: int) -> None:
+        done = self.shell(words, redirection)
+        assert (done.returncode, done.stdout, b"Traceback" in done.stderr) == (code, b"", False)
+
+    def test_a_closed_stdin_is_no_prompt(self) -> None:
+        done = self.shell("generate - --model scripted", "<&-")
+        assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+        assert b"The prompt is empty" in done.stderr
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+    @pytest.mark.parametrize("words", ["models list", "--help", "", GENERATE + " --progress jsonl"])
+    def test_a_full_disk_is_one_sentence(self, words: str) -> None:
+        done = self.shell(words, ">/dev/full")
+        assert done.returncode == 2
+        assert done.stderr.endswith(b"bassline: The output could not be written: No space left on device.\n")
+        assert b"Traceback" not in done.stderr
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+    @pytest.mark.parametrize("progress", ["auto", "jsonl", "none"])
+    def test_stderr_that_takes_nothing_costs_no_result(self, progress: str) -> None:
+        done = self.shell(f"{self.GENERATE} --progress {progress}", "2>/dev/full")
+        assert (done.returncode, len(json.loads(done.stdout)["candidates"])) == (0, 1)
+
+    def test_a_reader_of_stderr_that_leaves_costs_no_result(self) -> None:
+        reader, writer = os.pipe()
+        os.close(reader)
+        command = [sys.executable, str(ROOT / "main.py"), *self.GENERATE.split()]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=writer, timeout=60, env=_environment())
+        os.close(writer)
+        assert (done.returncode, len(json.loads(done.stdout)["candidates"])) == (0, 1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
+@pytest.mark.parametrize("module", ["engine.device", "app.cli", "torch"])
+def test_ctrl_c_during_imports_is_quiet(module: str, tmp_path: Path) -> None:
+    press = tmp_path / "press.py"
+    press.write_text(f"""\
+import os, runpy, signal, sys
+
+class Press:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Press())
+sys.path.insert(0, {str(ROOT)!r})
+sys.argv = ["main.py", "generate", "anything", "--offline", "--model", "no-such-model"]
+runpy.run_path({str(ROOT / "main.py")!r}, run_name="__main__")
+""")
+    done = subprocess.run([sys.executable, str(press)], capture_output=True, timeout=120, env=_environment())
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
+def test_a_second_ctrl_c_leaves_without_a_traceback() -> None:
+    code = """\
+import signal, sys, threading, time
+from app.cli.interrupts import on_interrupt
+
+print("kept", end="")
+with on_interrupt(lambda: None):
+    signal.raise_signal(signal.SIGINT)
+    signal.raise_signal(signal.SIGINT)
+print("too far")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, cwd=ROOT, env=_environment())
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"kept", b"")

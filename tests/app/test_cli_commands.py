@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.cli import commands, generation
+from app.cli import commands, generation, interrupts
 from app.cli.commands import main
 from app.cli.progress import PlainLines
 from engine.contract import (
@@ -114,6 +114,16 @@ def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
         (["generate", "x", "--model", ""], "No model was named"),
         (["generate", "x", "--export", "latin.txt"], "exists already"),
         (["generate", "x", "--export", "full"], "exists already; choose another folder, or add --overwrite"),
+        (["generate", "x", "--export", "full", "--overwrite"], "is no file of an earlier export"),
+        (["generate", "x", "--export", "latin.txt/out"], "part of the path is a file"),
+        (["generate", "x", "--export", "latin.txt", "--overwrite"], "exists already; choose another folder."),
+        (["generate", "x", "--export", ""], "name of the export folder is empty"),
+        (["generate", "x", "--tests", "broken.py"], "Your tests do not parse: line 2"),
+        (["generate", "x", "--tests", "none.py"], "Your tests hold no test"),
+        (["test", "--solution", "none.py", "--tests", "broken.py"], "Your tests do not parse: line 2"),
+        (["generate", "\udce9"], "The prompt is not UTF-8"),
+        (["generate", "x", "--system", "\udce9"], "The text of --system is not UTF-8"),
+        (["generate", "x", "--stop", "\udce9"], "The text of --stop is not UTF-8"),
         (["generate", "x", "--temp", "1"], "--temp"),
         (["test", "--solution", "empty.py"], "--tests"),
         (["test", "--solution", "missing.py", "--tests", "empty.py"], "solution missing.py does not exist"),
@@ -136,6 +146,9 @@ def test_bad_use_is_one_sentence_and_2(
     (tmp_path / "full" / "result.json").write_text("{}")
     (tmp_path / "latin.txt").write_bytes(b"ok\n\xe9t\xe9\n")
     (tmp_path / "empty.py").write_text(" \n")
+    (tmp_path / "broken.py").write_text("x = 1\nassert (\n")
+    (tmp_path / "none.py").write_text("x = '\\d'\n")
+    monkeypatch.setattr(commands, "open_engine", lambda model: pytest.fail("it started"))
     assert main(words) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -276,7 +289,7 @@ class TestConsent:
     def test_the_test_command_asks_too(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        (tmp_path / "a.py").write_text("good = 1")
+        (tmp_path / "a.py").write_text("assert good")
         words = ["test", "--solution", str(tmp_path / "a.py"), "--tests", str(tmp_path / "a.py")]
         monkeypatch.setattr(commands, "RunnerClient", type("Runner", (FakeRunner,), {"asks": True}))
         assert main(words) == 2
@@ -315,10 +328,25 @@ class TestCtrlC:
         def deaf(message: Generate, emit: Emit) -> None:
             emit(RunStarted(message.run, 1, (1,), 1))
 
+        class Left(Exception):
+            pass
+
+        def leave() -> None:
+            raise Left
+
         monkeypatch.setattr(generation, "_CLOSE_S", 0.1)
+        monkeypatch.setattr(interrupts, "leave", leave)  # it would end this process
         _press_at("RunStarted", monkeypatch)
         monkeypatch.setattr(PlainLines, "note", lambda self, sentence: _press())  # "Stopping; ..." is all it says
-        assert play(engine=FakeEngine(deaf)) == 130
+        with pytest.raises(Left):
+            play(engine=FakeEngine(deaf))
+
+    def test_while_one_file_is_tested(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        (tmp_path / "a.py").write_text("assert good")
+        monkeypatch.setattr(commands, "RunnerClient", type("Runner", (FakeRunner,), {"test": lambda *_: _press()}))
+        assert main(["test", "--solution", str(tmp_path / "a.py"), "--tests", str(tmp_path / "a.py")]) == 130
+        assert FakeRunner.last.closed
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def _press() -> None:
@@ -351,9 +379,13 @@ def test_export_says_what_it_saved_and_needs_leave_to_replace(
 
 
 def test_what_cannot_be_saved_is_printed_all_the_same(
-    play: Callable[..., int], tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+    play: Callable[..., int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     (tmp_path / "file").write_text("")
+    monkeypatch.setattr(commands, "check_folder", lambda *arguments: None)  # it was there before the run
     assert play("--export", str(tmp_path / "file" / "out")) == 2
     out, err = capsysbinary.readouterr()
     assert out == b"good = 1\n"
@@ -402,3 +434,15 @@ def test_models_list(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     assert main(["models", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == [row["name"] for row in rows]
+
+
+def test_tests_that_say_nothing_about_the_solution_are_bad_use(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def test(self: FakeRunner, test: Test) -> None:
+        self.answer(TestFinished(test.id, Report("infra", "split", "The tests could not be collected.")))
+
+    (tmp_path / "a.py").write_text("assert good")
+    monkeypatch.setattr(commands, "RunnerClient", type("Runner", (FakeRunner,), {"test": test}))
+    assert main(["test", "--solution", str(tmp_path / "a.py"), "--tests", str(tmp_path / "a.py")]) == 2
+    assert "The tests could not be collected." in capsys.readouterr().out

@@ -10,7 +10,7 @@ import pytest
 from engine.contract import CandidateFinished, ModelChoice, Ready, Request, RunFinished
 from engine.runner.report import Report, TestResult
 from engine.session import export
-from engine.session.export import AlreadyExists, CannotSave, check_folder, export_run, save, suggested_name
+from engine.session.export import AlreadyExists, CannotSave, NotOurs, check_folder, export_run, save, suggested_name
 from engine.session.run import Run
 
 PASS = Report("pass", "split", tests=(TestResult("1", "passed"),))
@@ -186,3 +186,52 @@ def test_a_second_run_into_the_same_folder(tmp_path: Path) -> None:
     export_run(a_run("```\nc\n```"), tmp_path, overwrite=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["best.py", "candidate-1.py", "notes.md", "result.json"]
     assert (tmp_path / "best.py").read_text() == "c\n"
+
+
+def test_overwriting_spares_what_no_export_left_there(tmp_path: Path) -> None:
+    for name in ("tests.py", "best.pdf", "candidate-7.docx"):
+        (tmp_path / name).write_text("mine")
+    for _ in range(2):
+        export_run(a_run("```\nc\n```"), tmp_path, overwrite=True)
+    there = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert {name for name, text in there.items() if text == "mine"} == {"tests.py", "best.pdf", "candidate-7.docx"}
+    assert there["best.py"] == "c\n"
+
+
+@pytest.mark.parametrize("name", ["tests.py", "candidate-1.py", "best.go", "result.json"])
+def test_somebody_elses_file_is_never_replaced(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text('{"files": ["candidate-1.py"]}')
+    run = a_run("```\nc\n```", tests="assert 1")
+    with pytest.raises(NotOurs, match=f"{name} is no file of an earlier export"):
+        check_folder(tmp_path, overwrite=True)
+    with pytest.raises(NotOurs):
+        export_run(run, tmp_path, overwrite=True)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {name: '{"files": ["candidate-1.py"]}'}
+
+
+def test_a_record_cannot_name_files_elsewhere_or_folders(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    (out / "candidate-9.py").mkdir(parents=True)
+    (tmp_path / "candidate-8.py").write_text("mine")
+    (out / "notes.md").write_text("mine")
+    names = ["../candidate-8.py", "notes.md", "candidate-9.py", "candidate-5.py", 7]
+    (out / "result.json").write_text(json.dumps({"format": 1, "files": names}))
+    export_run(a_run("```\nc\n```"), out, overwrite=True)
+    assert (tmp_path / "candidate-8.py").exists()
+    assert (out / "notes.md").exists()
+    assert (out / "candidate-9.py").is_dir()
+
+
+def test_a_check_tries_to_write_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_folder(tmp_path / "a" / "b")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CannotSave, match="part of the path is a file"):
+        check_folder(tmp_path / "file" / "out")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+    def refuse(*arguments: object, **options: object) -> None:
+        raise PermissionError(errno.EACCES, "denied")
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    with pytest.raises(CannotSave, match="you may not write there"):
+        check_folder(tmp_path, overwrite=True)
