@@ -27,6 +27,7 @@ PROMPTS = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encod
 OURS = {
     "ours, no draft": Speculation("none", "fixed:0"),
     "ours, suffix, fixed 4": Speculation("suffix", "fixed:4"),
+    "ours, suffix, goodput": Speculation("suffix", "goodput"),
 }
 BASELINE = "ours, no draft"
 

@@ -14,7 +14,7 @@ MAX_CANDIDATES = 128
 MAX_SEED = 2**63 - 1
 # What a chat model is told before the prompt. Prose around the code costs as many tokens as the code itself, and every
 # candidate finishes later by them.
-CODE_ONLY = "You are an expert programmer. Answer with one code block and nothing else."
+CODE_ONLY = "Answer with one code block and nothing else."
 
 
 def _require(fact: bool, sentence: str) -> None:
