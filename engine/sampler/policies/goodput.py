@@ -11,6 +11,7 @@ from engine.sampler.stopping import Row
 LIMIT = 16  # drafts per row that are considered at all
 PRIOR = (4.0, 2.0)  # accepted and rejected drafts that a candidate is born with
 DECAY = 0.95  # per step, of what was seen of a candidate
+MARGIN = 1.03  # what drafts must promise over none: figures this close are noise, and drafts have costs of their own
 PROBE_SHARE = 0.03  # of the time that may be spent on finding out whether drafts pay again
 
 
@@ -48,7 +49,7 @@ class Goodput(Policy):
             return proposals
         rows = len(proposals.tokens)
         guesses = sorted((chance for row in proposals.survival for chance in row), reverse=True)
-        expected, best_rate, taken = float(rows), rows / self._costs.seconds(rows), 0
+        expected, best_rate, taken = float(rows), MARGIN * rows / self._costs.seconds(rows), 0
         for count, chance in enumerate(guesses, start=1):
             expected += chance
             rate = expected / self._costs.seconds(rows + count)
