@@ -69,12 +69,14 @@ def badge(candidate: Candidate, per_second: float | None) -> Badge:
 
 
 def _count(candidate: Candidate) -> str:
+    """Briefly, since it stands in a tab: how many passed, or how many of all failed."""
     if candidate.test_state == "running" and candidate.tests_total:
-        return f" {candidate.tests_done} of {candidate.tests_total}"
-    if candidate.report is None or not candidate.report.tests:
+        return f" {candidate.tests_done}/{candidate.tests_total}"
+    report = candidate.report
+    if report is None or not report.tests:
         return ""
-    count = candidate.report.passed if candidate.test_state == "passed" else candidate.report.failed
-    return f" {count} of {len(candidate.report.tests)}" if candidate.test_state in ("passed", "failed") else ""
+    counts = {"passed": f" {report.passed}/{len(report.tests)}", "failed": f" {report.failed} of {len(report.tests)}"}
+    return counts.get(candidate.test_state, "")
 
 
 def in_words(candidate: Candidate, per_second: float | None) -> str:

@@ -49,7 +49,7 @@ def test_table_model_keeps_the_rules(qtmodeltester: ModelTester) -> None:
         (Candidate(1, 1, "cut"), "cut off", "cut"),
         (Candidate(1, 1, "stopped"), "stopped", "stopped"),
         (Candidate(1, 1, "failed"), "failed", "failed"),
-        (Candidate(1, 1, "done", test_state="running", tests_done=2, tests_total=5), "testing 2 of 5", "tests-running"),
+        (Candidate(1, 1, "done", test_state="running", tests_done=2, tests_total=5), "testing 2/5", "tests-running"),
         (Candidate(1, 1, "done", test_state="timed out"), "timed out", "tests-error"),
     ],
 )
@@ -62,8 +62,8 @@ def test_a_soft_pass_is_not_a_pass() -> None:
     results = (TestResult("a", "passed"), TestResult("b", "passed"))
     firm = Candidate(1, 1, "done", test_state="passed", report=Report("pass", "split", tests=results))
     soft = Candidate(2, 1, "done", test_state="passed", report=Report("pass-soft", "split", tests=results))
-    assert badge(firm, None).word == "passed 2 of 2"
-    assert badge(soft, None).word == "soft pass 2 of 2"
+    assert badge(firm, None).word == "passed 2/2"
+    assert badge(soft, None).word == "soft pass 2/2"
     assert badge(firm, None).icon != badge(soft, None).icon
     assert in_words(firm, 61.4) == "Candidate 1, finished, 0 tokens, 61 tokens per second, tests passed 2 of 2"
 
