@@ -142,7 +142,7 @@ class _Performance:
         self.start = engine.clock.now()
 
     def play(self) -> None:
-        numbers = tuple(range(1, self.request.candidates + 1))
+        numbers = tuple(self.request.numbers)
         self.emit(RunStarted(self.run, len(self.request.prompt.split()), numbers, self.request.seed))
         self.played = dict.fromkeys(numbers, 0)
         outcome = self._read_prompt()

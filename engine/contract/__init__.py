@@ -31,6 +31,7 @@ from engine.contract.request import (
     Request,
     Sampling,
     Speculation,
+    Turn,
 )
 
 __all__ = [
@@ -62,4 +63,5 @@ __all__ = [
     "Speculation",
     "StepDone",
     "TextAdded",
+    "Turn",
 ]

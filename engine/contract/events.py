@@ -27,11 +27,15 @@ class Ready:
 
 @dataclass(frozen=True)
 class LoadFailed:
-    """``reason`` is one sentence; ``details`` is for a report. ``cancelled``: the person asked for it."""
+    """``reason`` is one sentence; ``details`` is for a report. ``cancelled``: the person asked for it.
+
+    ``kind``: empty, out-of-memory or disk-full, for whoever can offer a way out.
+    """
 
     reason: str
     details: str = ""
     cancelled: bool = False
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,10 @@ class TextAdded:
 
 @dataclass(frozen=True)
 class StepDone:
-    """Totals after one decode step, over all candidates of the run."""
+    """Totals after one decode step, over all candidates of the run.
+
+    ``active``: candidates in the batch now; ``drafted``: tokens guessed ahead in this very step, over all of them.
+    """
 
     run: str
     steps: int
@@ -75,6 +82,7 @@ class StepDone:
     accepted: int
     active: int
     at_s: float
+    drafted: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,12 @@ class CandidateFinished:
 
 @dataclass(frozen=True)
 class Metrics:
-    """One run in numbers. ms per token: of the first and last candidate to finish, and the mean (BASS, table 1)."""
+    """One run in numbers. ms per token: of the first and last candidate to finish, and the mean (BASS, table 1).
+
+    ``plain_step_share``: share of steps without any draft; ``mean_draft_length``: drafts per candidate and step.
+    ``speedup``: tokens per second against regular decoding, as the measured cost of a step puts it. ``width``: most
+    candidates that were decoded at a time.
+    """
 
     time_to_first_token_s: float | None
     time_to_first_finished_s: float | None
@@ -116,6 +129,10 @@ class Metrics:
     drafter: str
     policy: str
     acceptance: str
+    plain_step_share: float | None = None
+    mean_draft_length: float | None = None
+    speedup: float | None = None
+    width: int = 0
 
 
 @dataclass(frozen=True)
@@ -123,6 +140,7 @@ class RunFinished:
     """The one last event of every run, also of one that was refused.
 
     ``outcome``: finished, stopped, budget, refused or failed; the last two carry a sentence in ``reason``.
+    ``kind``: empty, or out-of-memory, for whoever can offer a way out.
     """
 
     run: str
@@ -130,6 +148,7 @@ class RunFinished:
     metrics: Metrics | None = None
     reason: str = ""
     details: str = ""
+    kind: str = ""
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ class Generation:
     def _decode(self) -> str:
         prompt = self.model.encode(self.request.prompt, self.request.mode, self.request.system)
         limits = self._limits(len(prompt))
-        self._waiting = list(range(1, self.request.candidates + 1))
+        self._waiting = list(self.request.numbers)
         self.emit(RunStarted(self.run, len(prompt), tuple(self._waiting), self.request.seed))
         target = self.decoder.target
         logits = target.prefill(prompt, lambda done: self._prompt_read(done, len(prompt)))
@@ -116,7 +116,7 @@ class Generation:
         """Look at the messages that came in and at the clock: stopped, budget, or empty to go on."""
         for message in self.mailbox.during(self.run):
             if isinstance(message, Add):
-                first = max([self.request.candidates, *self._rows, *self._waiting]) + 1
+                first = max([self.request.numbers[-1], *self._rows, *self._waiting]) + 1
                 self._waiting += range(first, first + message.count)
             elif message.candidate is None:
                 self._stopped = True

@@ -134,7 +134,7 @@ class Run:
         self.name, self.request, self.tests = name, request, tests
         self.state = "waiting"
         self.outcome = self.reason = self.details = ""
-        self.candidates = {n: Candidate(n, request.seed) for n in range(1, request.candidates + 1)}
+        self.candidates = {n: Candidate(n, request.seed) for n in request.numbers}
         self.prompt_tokens = self.prompt_done = 0
         self.totals: StepDone | None = None
         self.metrics: Metrics | None = None

@@ -21,6 +21,7 @@ from engine.contract import (
     Request,
     Sampling,
     Speculation,
+    Turn,
 )
 
 
@@ -36,9 +37,14 @@ def request(**changes: Any) -> Request:
         (request, {"candidates": 129}, "not 129"),
         (request, {"seed": -1}, "The seed"),
         (request, {"seed": 2**63}, "The seed"),
-        (request, {"mode": "poem"}, "choose chat or completion"),
+        (request, {"mode": "poem"}, "choose one of chat, completion, fill-in-the-middle"),
         (request, {"time_budget_s": 0}, "time budget"),
         (request, {"time_budget_s": math.inf}, "time budget"),
+        (request, {"turns": (Turn("user", "hi"),), "mode": "completion"}, "belong to chat mode"),
+        (request, {"suffix": "return x"}, "belongs to fill-in-the-middle mode"),
+        (request, {"first_candidate": 0}, "numbered from 1"),
+        (request, {"goal": "last"}, "choose all or first"),
+        (request, {"width": 129}, "width"),
         (Sampling, {"temperature": -0.1}, "Temperature"),
         (Sampling, {"temperature": math.nan}, "Temperature"),
         (Sampling, {"temperature": 10.1}, "Temperature"),
@@ -48,7 +54,14 @@ def request(**changes: Any) -> Request:
         (Sampling, {"top_k": -1}, "top-k"),
         (Sampling, {"max_tokens": 0}, "Max tokens"),
         (Sampling, {"stop": ("a", "")}, "stop string is empty"),
-        (Speculation, {"drafter": "oracle"}, "auto, suffix, draft-model, none"),
+        (Sampling, {"min_p": 1.1}, "min-p"),
+        (Sampling, {"repetition_penalty": 0.0}, "repetition penalty"),
+        (Sampling, {"repetition_penalty": math.nan}, "repetition penalty"),
+        (Sampling, {"presence_penalty": -2.1}, "presence penalty"),
+        (Sampling, {"frequency_penalty": math.inf}, "frequency penalty"),
+        (Sampling, {"code_stop": "poem"}, "choose block, function"),
+        (Turn, {"role": "system", "text": "x"}, "by the user or the assistant"),
+        (Speculation, {"drafter": "oracle"}, "auto, suffix, draft-model, hybrid, none"),
         (Speculation, {"policy": "fixed"}, "fixed:N"),
         (Speculation, {"policy": "fixed:-1"}, "fixed:N"),
         (Speculation, {"policy": "fixed:100"}, "fixed:N"),
@@ -119,3 +132,10 @@ def test_light_modules_load_neither_torch_nor_qt(module: str) -> None:
     code = f"import sys, {module}; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_candidates_are_numbered_from_the_first_and_may_have_a_sampling_of_their_own() -> None:
+    hot = Sampling(temperature=1.2)
+    asked = request(candidates=3, first_candidate=9, overrides={10: hot})
+    assert list(asked.numbers) == [9, 10, 11]
+    assert [asked.sampling_of(n) for n in asked.numbers] == [asked.sampling, hot, asked.sampling]

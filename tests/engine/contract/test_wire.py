@@ -29,6 +29,7 @@ from engine.contract import (
     Speculation,
     StepDone,
     TextAdded,
+    Turn,
 )
 from engine.contract.wire import event_from_line, event_to_dict, event_to_line, message_from_line, message_to_line
 
@@ -42,13 +43,19 @@ FULL = Request(
     sampling=Sampling(temperature=0.0, top_p=0.5, top_k=40, max_tokens=7, stop=("\n\n", "STOP")),
     speculation=Speculation(drafter="suffix", policy="fixed:4", acceptance="rejection"),
     time_budget_s=1.5,
+    overrides={7: Sampling(temperature=1.1, min_p=0.1, code_stop="block")},
+    first_candidate=7,
+    goal="first",
+    width=2,
 )
+TURNED = Request("and now in C", 0, turns=(Turn("user", HOSTILE), Turn("assistant", "```\nx\n```")))
 
 MESSAGES: list[Message] = [
     Load(ModelChoice()),
     Load(ModelChoice("a model", "a draft", "float32", "cuda:1", True)),
     Generate("r", Request("p", 0)),
     Generate("r", FULL),
+    Generate("r", TURNED),
     Cancel(),
     Cancel("r"),
     Cancel("r", 3),
