@@ -2,20 +2,25 @@
 
 from pathlib import Path
 
-from engine.contract import Engine
+from engine.contract import Engine, ModelChoice
 from engine.scripted import ScriptedEngine, from_texts
 
 SCRIPTED = "scripted"
 _RECORDED = Path(__file__).resolve().parent.parent / "resources" / "recorded"
 
 
-def open_engine(model: str) -> Engine:
-    """The engine for ``model``; nothing is loaded yet.
+def kind_of(choice: ModelChoice) -> str:
+    """Choices of one kind are answered by the same engine, one after another."""
+    return SCRIPTED if choice.model == SCRIPTED else "sampler"
+
+
+def open_engine(choice: ModelChoice) -> Engine:
+    """The engine for ``choice``; nothing is loaded yet.
 
     ``scripted`` plays recorded answers to one prompt (a Roman numeral to an integer), right and wrong ones, whatever
     it is asked: a way to try everything without a model. Every other name is for the sampler.
     """
-    if model == SCRIPTED:
+    if kind_of(choice) == SCRIPTED:
         return ScriptedEngine(from_texts(recorded_answers(), chunk=6, model=SCRIPTED))
     from engine.sampler.engine import SamplerEngine  # brings torch, so not before it is needed
 

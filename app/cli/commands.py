@@ -82,7 +82,7 @@ def generate(arguments: argparse.Namespace) -> int:
     if folder is not None:
         _check_export_folder(folder, arguments.overwrite, bool(tests))
     progress = open_progress(arguments.progress)
-    engine = open_engine(choice.model)
+    engine = open_engine(choice)
     generation = Generation(Job(request, choice, tests), engine, RunnerClient, _asker(arguments.yes), progress)
     generation.play()
     run = generation.run
