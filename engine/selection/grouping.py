@@ -68,6 +68,23 @@ def groups(fingerprints: Mapping[int, Fingerprint]) -> dict[int, int]:
     return {number: sizes[key] for number, key in keys.items()}
 
 
+def same_failure(report: Report, earlier: Iterable[tuple[int, Report]]) -> Likeness | None:
+    """The first of ``earlier`` that fails the same tests, with the same values, as ``report`` does.
+
+    Passing alike says little: all good candidates do. Failing alike is mostly one mistake made twice.
+    """
+    if report.verdict != "fail" or not report.tests:
+        return None
+    mine = _failures(report)
+    same = (number for number, other in earlier if other.verdict == "fail" and _failures(other) == mine)
+    number = next(same, None)
+    return None if number is None else Likeness(number, "fails the same tests")
+
+
+def _failures(report: Report) -> tuple[tuple[str, str, str], ...]:
+    return tuple((test.id, test.outcome, test.why) for test in report.tests)
+
+
 def behaviour(report: Report) -> tuple[tuple[str, str], ...]:
     """What the tests saw, for comparing candidates whose code differs."""
     return tuple((test.id, test.outcome) for test in report.tests)

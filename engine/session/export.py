@@ -16,56 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from engine.contract import BasslineError, ModelChoice, Ready
+from engine.selection.languages import EXTENSIONS, UNKNOWN, extension
 from engine.session.run import Run
 
 RESULT = "result.json"
 TESTS = "tests.py"
 _PACKAGES = ("bassline", "torch", "transformers")
 
-_EXTENSIONS = {
-    "": ".py",  # an answer without a tag: this program's default language
-    "bash": ".sh",
-    "c": ".c",
-    "c#": ".cs",
-    "c++": ".cpp",
-    "cpp": ".cpp",
-    "cs": ".cs",
-    "csharp": ".cs",
-    "css": ".css",
-    "go": ".go",
-    "golang": ".go",
-    "haskell": ".hs",
-    "html": ".html",
-    "java": ".java",
-    "javascript": ".js",
-    "js": ".js",
-    "json": ".json",
-    "julia": ".jl",
-    "kotlin": ".kt",
-    "lua": ".lua",
-    "markdown": ".md",
-    "perl": ".pl",
-    "php": ".php",
-    "py": ".py",
-    "py3": ".py",
-    "python": ".py",
-    "python3": ".py",
-    "r": ".r",
-    "ruby": ".rb",
-    "rust": ".rs",
-    "scala": ".scala",
-    "sh": ".sh",
-    "shell": ".sh",
-    "sql": ".sql",
-    "swift": ".swift",
-    "toml": ".toml",
-    "ts": ".ts",
-    "typescript": ".ts",
-    "xml": ".xml",
-    "yaml": ".yaml",
-}
-_UNKNOWN = ".txt"
-_ENDINGS = "|".join(re.escape(ending) for ending in sorted({*_EXTENSIONS.values(), _UNKNOWN}))
+_ENDINGS = "|".join(re.escape(ending) for ending in sorted({*EXTENSIONS.values(), UNKNOWN}))
 _OURS = re.compile(rf"(?:best|candidate-\d+)(?:{_ENDINGS})")
 
 _REASONS = {
@@ -240,7 +198,7 @@ def _versions() -> Iterator[tuple[str, str]]:
 
 
 def _extension(run: Run, number: int) -> str:
-    return _EXTENSIONS.get(run.candidates[number].block.language, _UNKNOWN)
+    return extension(run.candidates[number].block.language)
 
 
 def _put_in_place(beside: Path, path: Path, overwrite: bool) -> None:

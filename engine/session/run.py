@@ -4,7 +4,7 @@ No thread, no clock and no file in here. Whoever owns a run hands it every event
 in which they arrive, and asks it what to do next. Times are seconds since the run started.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 from engine.contract import (
@@ -19,19 +19,11 @@ from engine.contract import (
     TextAdded,
 )
 from engine.runner.report import Report
-from engine.selection.code_blocks import CodeBlock, solution
-from engine.selection.grouping import Fingerprint, Likeness, first_alike, groups
+from engine.selection.grouping import Fingerprint, first_alike, groups, same_failure
 from engine.selection.ranking import Entry, rank
+from engine.selection.variety import offer_of_heat
+from engine.session.candidate import Candidate, as_dict, test_state
 
-ENDED = ("done", "cut", "stopped", "failed")
-_VERDICT_STATES = {
-    "pass": "passed",
-    "pass-soft": "passed by its own ==",
-    "fail": "failed",
-    "tampered": "tampered",
-    "needs-in-process": "needs consent",
-    "infra": "error",
-}
 _OUTCOMES = {
     "finished": "finished",
     "budget": "finished",
@@ -39,88 +31,11 @@ _OUTCOMES = {
     "refused": "failed",
     "failed": "failed",
 }
+_METRICS = (
+    *("steps", "device", "precision", "drafter", "policy", "acceptance"),
+    *("plain_step_share", "mean_draft_length", "speedup", "width"),
+)
 _LEFT_OVER = {"stopped": ("stopped", "cancelled"), "budget": ("cut", "budget")}
-
-
-@dataclass
-class Candidate:
-    """One of the n answers.
-
-    ``state``: queued, running, done, cut, stopped or failed. ``test_state``: not run, queued, running, passed,
-    passed by its own ==, failed, timed out, killed, tampered, needs consent or error. ``same_as`` names an earlier
-    candidate with the same code, ``group`` the first of all that say the same. ``mean_logprob`` is the target's own;
-    ``started_s`` and ``finished_s`` are None until then.
-    """
-
-    number: int
-    seed: int
-    state: str = "queued"
-    tokens: int = 0
-    proposed: int = 0
-    accepted: int = 0
-    mean_logprob: float | None = None
-    stop_reason: str = ""
-    started_s: float | None = None
-    finished_s: float | None = None
-    report: Report | None = None
-    test_state: str = "not run"
-    tests_done: int = 0
-    tests_total: int = 0
-    same_as: Likeness | None = None
-    group: int = 0
-    _pieces: list[str] = field(default_factory=list, repr=False)
-    _block: CodeBlock | None = field(default=None, repr=False)
-
-    @property
-    def text(self) -> str:
-        """The whole answer as far as it has come."""
-        if len(self._pieces) > 1:
-            self._pieces[:] = ["".join(self._pieces)]
-        return self._pieces[0] if self._pieces else ""
-
-    @property
-    def block(self) -> CodeBlock:
-        """The code block that answers the prompt. Looked for anew at each call while the text still grows."""
-        return self._block or solution(self.text)
-
-    @property
-    def code(self) -> str:
-        return self.block.code
-
-    @property
-    def ended(self) -> bool:
-        return self.state in ENDED
-
-    @property
-    def passed(self) -> bool:
-        """Only a full pass. One that rests on the candidate's own ``==`` (pass-soft) is for a person to judge."""
-        return self.report is not None and self.report.verdict == "pass"
-
-    @property
-    def why(self) -> str:
-        """The first failing assert with its values, or why there is no verdict; empty when all is well."""
-        if self.report is None or self.passed:
-            return ""
-        failing = (test.why for test in self.report.tests if test.outcome != "passed" and test.why)
-        return self.report.why or next(failing, "")
-
-    @property
-    def tests_label(self) -> str:
-        """The tests in a few words, as a tab shows them: "passed 3 of 3", "failed 1 of 3", "running 2 of 3"."""
-        if self.test_state == "running" and self.tests_total:
-            return f"running {self.tests_done} of {self.tests_total}"
-        if self.report is not None and self.report.tests:
-            count = {"passed": self.report.passed, "failed": self.report.failed}.get(self.test_state)
-            if count is not None:
-                return f"{self.test_state} {count} of {len(self.report.tests)}"
-        return self.test_state
-
-    def add(self, text: str) -> None:
-        self._pieces.append(text)
-
-    def end(self, text: str) -> None:
-        self._pieces[:] = [text]
-        self._block = solution(text)
 
 
 class Run:
@@ -228,13 +143,32 @@ class Run:
                 candidate.state, candidate.stop_reason = _LEFT_OVER.get(event.outcome, ("failed", "error"))
                 candidate.end(candidate.text)
 
+    # Going on.
+
+    def more(self, count: int) -> Request:
+        """What to ask the engine for so that ``count`` further candidates join those of this run.
+
+        A candidate's text depends on the seed and its number alone, so these are the ones that a larger run would
+        have had. Raises BadRequest when the run would grow beyond what one may ask for.
+        """
+        return replace(self.request, candidates=count, first_candidate=max(self.candidates, default=0) + 1)
+
+    def reopen(self, request: Request) -> None:
+        """A run that has ended goes on with ``request``, as ``more`` gave it. What there is stays, whatever happens."""
+        assert self.ended, "a run that goes on takes further candidates by Add"
+        self.state = "waiting"
+        self.outcome = self.reason = self.details = ""
+        for number in request.numbers:
+            self._candidate(number)
+        self.request = replace(self.request, candidates=len(self.candidates))
+
     # What the tests say.
 
     def change_tests(self, tests: str) -> None:
         """Other tests: every verdict so far is void, and reports that are still on their way no longer count."""
         self.tests, self._tests_edition, self.first_passing_s = tests, self._tests_edition + 1, None
         for candidate in self.candidates.values():
-            candidate.report, candidate.test_state = None, "not run"
+            candidate.report, candidate.test_state, candidate.fails_like = None, "not run", None
             candidate.tests_done = candidate.tests_total = 0
 
     def next_to_test(self) -> list[int]:
@@ -274,8 +208,9 @@ class Run:
     def record(self, number: int, report: Report, at_s: float) -> None:
         """Take in a verdict, ``at_s`` seconds after the run started. The last one counts."""
         for candidate in self._sharing(number):
-            candidate.report, candidate.test_state = report, _test_state(report)
+            candidate.report, candidate.test_state = report, test_state(report)
             candidate.tests_done = candidate.tests_total = len(report.tests)
+        self._compare_failures()
         if report.verdict == "pass" and (self.first_passing_s is None or at_s < self.first_passing_s):
             self.first_passing_s = at_s
 
@@ -290,6 +225,14 @@ class Run:
         exact = self._fingerprints[number].exact if number in self._fingerprints else None
         alike = [n for n, print_ in self._fingerprints.items() if print_.exact == exact]
         return [self.candidates[n] for n in alike or [number]]
+
+    def _compare_failures(self) -> None:
+        """Different code that fails the same tests in the same way: the last rule by which candidates are alike."""
+        failing = [(n, c) for n, c in sorted(self.candidates.items()) if c.report is not None and c.same_as is None]
+        for at, (_, candidate) in enumerate(failing):
+            assert candidate.report is not None
+            earlier = ((n, other.report) for n, other in failing[:at] if other.report is not None)
+            candidate.fails_like = same_failure(candidate.report, earlier)
 
     # What comes of it.
 
@@ -307,10 +250,16 @@ class Run:
     def best(self) -> int | None:
         return next(iter(self.ranking()), None)
 
+    def advice(self) -> str:
+        """A sentence when the candidates came out alike for want of temperature; empty otherwise."""
+        compared = self._fingerprints
+        sizes = sorted(groups(compared).values())
+        return offer_of_heat(len(compared), sizes[-1] if sizes else 0, self.request.sampling.temperature)
+
     def result(self) -> dict[str, Any]:
         """The run as one JSON object: ``candidates`` and ``metrics``. What is not known is null."""
         return {
-            "candidates": [_candidate_dict(c) for _, c in sorted(self.candidates.items())],
+            "candidates": [as_dict(c) for _, c in sorted(self.candidates.items())],
             "metrics": self._metrics_dict(),
         }
 
@@ -326,32 +275,5 @@ class Run:
             "tokens_per_second": known("tokens_per_second"),
             "ms_per_token": {which: known(f"ms_per_token_{which}") for which in ("first", "last", "mean")},
             "acceptance_rate": known("acceptance_rate"),
-            **{name: known(name) for name in ("steps", "device", "precision", "drafter", "policy", "acceptance")},
+            **{name: known(name) for name in _METRICS},
         }
-
-
-def _test_state(report: Report) -> str:
-    outcomes = {test.outcome for test in report.tests} - {"passed"}
-    if report.verdict == "fail" and outcomes == {"timeout"}:
-        return "timed out"
-    if report.verdict == "fail" and outcomes and outcomes <= {"killed", "missing"}:
-        return "killed"
-    return _VERDICT_STATES[report.verdict]
-
-
-def _candidate_dict(candidate: Candidate) -> dict[str, Any]:
-    report = candidate.report
-    return {
-        "id": candidate.number,
-        "seed": candidate.seed,
-        "state": candidate.state,
-        "text": candidate.text,
-        "code": candidate.code,
-        "tokens": candidate.tokens,
-        "proposed": candidate.proposed,
-        "accepted": candidate.accepted,
-        "mean_logprob": candidate.mean_logprob,
-        "stop_reason": candidate.stop_reason,
-        "tests": report
-        and {"verdict": report.verdict, "passed": report.passed, "failed": report.failed, "why": candidate.why},
-    }

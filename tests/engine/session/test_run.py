@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from engine.contract import (
+    BadRequest,
     CandidateFinished,
     Event,
     Loading,
@@ -13,6 +14,7 @@ from engine.contract import (
     Request,
     RunFinished,
     RunStarted,
+    Sampling,
     StepDone,
     TextAdded,
 )
@@ -21,7 +23,9 @@ from engine.session.run import Run
 
 PASS = Report("pass", "split", tests=(TestResult("1", "passed"), TestResult("2", "passed")))
 FAIL = Report("fail", "split", tests=(TestResult("1", "passed"), TestResult("2", "failed", "assert 3 == 4")))
-METRICS = Metrics(0.1, 0.5, 2.0, 50.0, 10.0, 20.0, 15.0, 0.7, 9, "cpu", "int8", "suffix", "fixed:4", "coupled")
+METRICS = Metrics(
+    0.1, 0.5, 2.0, 50.0, 10.0, 20.0, 15.0, 0.7, 9, "cpu", "int8", "suffix", "fixed:4", "coupled", 0.25, 3.5, 1.6, 2
+)
 
 
 def a_run(n: int = 3, tests: str = "assert f() == 1") -> Run:
@@ -268,6 +272,82 @@ class TestBest:
         assert feed(a_run(), ended(1, state="failed"), ended(2, "\n")).best() is None
 
 
+class TestGoingOn:
+    def test_more_join_those_there_are(self) -> None:
+        run = feed(a_run(2), ended(1), ended(2), RunFinished("r", "finished", METRICS))
+        request = run.more(3)
+        assert (list(request.numbers), request.seed, request.prompt) == ([3, 4, 5], 7, "Write f.")
+        run.reopen(request)
+        assert (run.state, run.outcome, states(run)) == ("waiting", "", ["done"] * 2 + ["queued"] * 3)
+        feed(run, RunStarted("r", 5, (3, 4, 5), 7), ended(3, "```python\ndef f():\n    return 1\n```"))
+        assert run.candidates[3].same_as
+        assert run.candidates[3].same_as.number == 1
+        feed(run, ended(4), ended(5), RunFinished("r", "finished", METRICS))
+        assert (run.state, list(run.request.numbers)) == ("finished", [1, 2, 3, 4, 5])
+        assert list(run.more(1).numbers) == [6]
+
+    def test_old_candidates_stay_when_the_engine_fails(self) -> None:
+        run = feed(a_run(1), ended(1), RunFinished("r", "finished", METRICS))
+        run.record(1, PASS, 1.0)
+        text = run.candidates[1].text
+        run.reopen(run.more(2))
+        feed(run, TextAdded("r", 2, "half", 1, 0.1), RunFinished("r", "failed", None, "Out of memory.", kind="x"))
+        assert (run.state, run.reason, states(run)) == ("failed", "Out of memory.", ["done", "failed", "failed"])
+        assert (run.candidates[1].text, run.best(), run.candidates[1].passed) == (text, 1, True)
+        assert run.candidates[2].text == "half"
+        run.reopen(run.more(1))  # and once more
+        feed(run, ended(4), RunFinished("r", "finished", METRICS))
+        assert states(run) == ["done", "failed", "failed", "done"]
+
+    def test_no_run_grows_beyond_what_one_may_ask_for(self) -> None:
+        with pytest.raises(BadRequest, match="between 1 and 128"):
+            a_run(2).more(129)
+
+
+class TestLikeness:
+    def test_failing_in_the_same_way(self) -> None:
+        run = feed(a_run(4), *(ended(n) for n in (1, 2, 3, 4)))
+        for number, report in ((1, FAIL), (2, PASS), (3, FAIL)):
+            run.record(number, report, 1.0)
+        assert run.candidates[3].likeness == "fails the same tests as 1"
+        assert [c.likeness for c in run.candidates.values()] == ["", "", "fails the same tests as 1", ""]
+        run.record(4, PASS, 1.0)
+        assert run.candidates[4].likeness == ""  # to pass alike says nothing
+        run.change_tests("assert f() == 2")
+        assert run.candidates[3].likeness == ""
+
+    def test_other_values_are_another_failure(self) -> None:
+        run = feed(a_run(2), ended(1), ended(2))
+        run.record(1, FAIL, 1.0)
+        other = TestResult("2", "failed", "assert 5 == 4")
+        run.record(2, Report("fail", "split", tests=(FAIL.tests[0], other)), 1.0)
+        assert run.candidates[2].likeness == ""
+
+    def test_the_same_code_comes_before_the_same_failure(self) -> None:
+        run = feed(a_run(2), ended(1, "```\nx = 1\n```"), ended(2, "```\nx  =  1\n```"))
+        run.record(1, FAIL, 1.0)
+        run.record(2, FAIL, 1.0)
+        assert run.candidates[2].likeness == "same AST as 1"
+
+    @pytest.mark.parametrize(
+        ("temperature", "answers", "sentence"),
+        [
+            (0.2, "aaab", "3 of 4 candidates are the same code at temperature 0.2; try 0.8 for more variety."),
+            (0.0, "aa", "All 2 candidates are the same code, since temperature 0 always takes the likeliest token"),
+            (0.2, "aabb", ""),
+            (0.8, "aaaa", ""),
+            (0.2, "a", ""),
+        ],
+    )
+    def test_more_heat_is_offered(self, temperature: float, answers: str, sentence: str) -> None:
+        sampling = Sampling(temperature=temperature)
+        run = Run("r", Request("Write f.", 7, len(answers), sampling=sampling))
+        for number, answer in enumerate(answers, 1):
+            run.apply(ended(number, f"```\nx = '{answer}'\n```"))
+        assert run.advice().startswith(sentence)
+        assert bool(run.advice()) == bool(sentence)
+
+
 class TestJson:
     def test_keys_and_values(self) -> None:
         run = feed(a_run(2), RunStarted("r", 5, (1, 2), 7), ended(1, "Hi\n```python\nx = 1\n```"))
@@ -303,6 +383,10 @@ class TestJson:
             "drafter": "suffix",
             "policy": "fixed:4",
             "acceptance": "coupled",
+            "plain_step_share": 0.25,
+            "mean_draft_length": 3.5,
+            "speedup": 1.6,
+            "width": 2,
         }
 
     def test_what_is_not_known_is_null(self) -> None:

@@ -1,0 +1,134 @@
+"""One of the n answers: its text and its code, what the engine counted, what the tests said, whom it is like."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.runner.report import Report
+from engine.selection.code_blocks import CodeBlock, solution
+from engine.selection.grouping import Likeness
+
+ENDED = ("done", "cut", "stopped", "failed")
+_VERDICT_STATES = {
+    "pass": "passed",
+    "pass-soft": "passed by its own ==",
+    "fail": "failed",
+    "tampered": "tampered",
+    "needs-in-process": "needs consent",
+    "infra": "error",
+}
+
+
+@dataclass
+class Candidate:
+    """One of the n answers.
+
+    ``state``: queued, running, done, cut, stopped or failed. ``test_state``: not run, queued, running, passed,
+    passed by its own ==, failed, timed out, killed, tampered, needs consent or error. ``same_as`` names an earlier
+    candidate with the same code, ``group`` the first of all that say the same; ``fails_like`` an earlier one with other
+    code that fails in the same way. ``mean_logprob`` is the target's own; ``started_s`` and ``finished_s`` are None
+    until then.
+    """
+
+    number: int
+    seed: int
+    state: str = "queued"
+    tokens: int = 0
+    proposed: int = 0
+    accepted: int = 0
+    mean_logprob: float | None = None
+    stop_reason: str = ""
+    started_s: float | None = None
+    finished_s: float | None = None
+    report: Report | None = None
+    test_state: str = "not run"
+    tests_done: int = 0
+    tests_total: int = 0
+    same_as: Likeness | None = None
+    fails_like: Likeness | None = None
+    group: int = 0
+    _pieces: list[str] = field(default_factory=list, repr=False)
+    _block: CodeBlock | None = field(default=None, repr=False)
+
+    @property
+    def text(self) -> str:
+        """The whole answer as far as it has come."""
+        if len(self._pieces) > 1:
+            self._pieces[:] = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    @property
+    def block(self) -> CodeBlock:
+        """The code block that answers the prompt. Looked for anew at each call while the text still grows."""
+        return self._block or solution(self.text)
+
+    @property
+    def code(self) -> str:
+        return self.block.code
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+    @property
+    def passed(self) -> bool:
+        """Only a full pass. One that rests on the candidate's own ``==`` (pass-soft) is for a person to judge."""
+        return self.report is not None and self.report.verdict == "pass"
+
+    @property
+    def why(self) -> str:
+        """The first failing assert with its values, or why there is no verdict; empty when all is well."""
+        if self.report is None or self.passed:
+            return ""
+        failing = (test.why for test in self.report.tests if test.outcome != "passed" and test.why)
+        return self.report.why or next(failing, "")
+
+    @property
+    def likeness(self) -> str:
+        """Whom it is like, and by which rule: "same AST as 4", "fails the same tests as 2"; empty if like none."""
+        like = self.same_as or self.fails_like
+        return f"{like.reason} as {like.number}" if like else ""
+
+    @property
+    def tests_label(self) -> str:
+        """The tests in a few words, as a tab shows them: "passed 3 of 3", "failed 1 of 3", "running 2 of 3"."""
+        if self.test_state == "running" and self.tests_total:
+            return f"running {self.tests_done} of {self.tests_total}"
+        if self.report is not None and self.report.tests:
+            count = {"passed": self.report.passed, "failed": self.report.failed}.get(self.test_state)
+            if count is not None:
+                return f"{self.test_state} {count} of {len(self.report.tests)}"
+        return self.test_state
+
+    def add(self, text: str) -> None:
+        self._pieces.append(text)
+
+    def end(self, text: str) -> None:
+        self._pieces[:] = [text]
+        self._block = solution(text)
+
+
+def test_state(report: Report) -> str:
+    outcomes = {test.outcome for test in report.tests} - {"passed"}
+    if report.verdict == "fail" and outcomes == {"timeout"}:
+        return "timed out"
+    if report.verdict == "fail" and outcomes and outcomes <= {"killed", "missing"}:
+        return "killed"
+    return _VERDICT_STATES[report.verdict]
+
+
+def as_dict(candidate: Candidate) -> dict[str, Any]:
+    report = candidate.report
+    return {
+        "id": candidate.number,
+        "seed": candidate.seed,
+        "state": candidate.state,
+        "text": candidate.text,
+        "code": candidate.code,
+        "tokens": candidate.tokens,
+        "proposed": candidate.proposed,
+        "accepted": candidate.accepted,
+        "mean_logprob": candidate.mean_logprob,
+        "stop_reason": candidate.stop_reason,
+        "tests": report
+        and {"verdict": report.verdict, "passed": report.passed, "failed": report.failed, "why": candidate.why},
+    }
