@@ -1,5 +1,7 @@
 """What this machine has, found without torch: for default choices, fit hints and the doctor."""
 
+import contextlib
+import ctypes
 import functools
 import importlib.metadata
 import os
@@ -57,7 +59,7 @@ def survey() -> Machine:
         processor=platform.machine(),
         cores=cores(),
         memory_total=memory.total,
-        memory_free=memory.available,
+        memory_free=min(memory.available, _room_in_container()),
         instructions=_instructions(),
         gpus=nvidia_gpus(),
     )
@@ -72,7 +74,14 @@ def cores() -> int:
 
 @functools.cache
 def nvidia_gpus() -> tuple[Gpu, ...]:
-    """The NVIDIA GPUs the driver reports; empty without a driver, or when it does not answer in 5 s."""
+    """The NVIDIA GPUs the driver reports; empty without a driver, or when it does not answer in 5 s.
+
+    Asked once: for memory that is free *now*, see ``memory_free``.
+    """
+    return _ask_driver()
+
+
+def _ask_driver() -> tuple[Gpu, ...]:
     command = shutil.which("nvidia-smi")
     if command is None:
         return ()
@@ -106,6 +115,43 @@ def torch_build_has_cuda() -> bool:
 def default_kind() -> str:
     """Where models run when nobody says: ``cuda`` or ``cpu``."""
     return "cuda" if torch_build_has_cuda() and nvidia_gpus() else "cpu"
+
+
+def why_no_cuda() -> str:
+    """Why nothing can run on ``cuda`` here, as a sentence that says what to do; empty where it may work."""
+    if not torch_build_has_cuda():
+        return "This torch is a build without CUDA; choose --device cpu, or install the CUDA build of torch."
+    if not nvidia_gpus() and not _driver_loads():
+        return "No NVIDIA GPU is found here; choose --device cpu, or install the NVIDIA driver."
+    return ""
+
+
+def _driver_loads() -> bool:
+    """A container may have the GPU's driver but not the command that tells about it."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if platform.system() == "Windows" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+def memory_free(kind: str) -> int | None:
+    """Bytes that are free now on ``cpu``, ``cuda`` or ``cuda:N``; None where the driver does not say."""
+    if kind == "cpu":
+        return min(psutil.virtual_memory().available, _room_in_container())
+    gpus, number = _ask_driver(), int(kind.partition(":")[2] or 0)
+    return gpus[number].memory_free if number < len(gpus) else None
+
+
+def _room_in_container() -> int:
+    """What the control group leaves of the machine's memory; a number beyond any machine where it sets no limit."""
+    group = Path("/sys/fs/cgroup")
+    with contextlib.suppress(OSError, ValueError):  # no such group, or its limit is the word "max"
+        limit = int((group / "memory.max").read_text())
+        used = int((group / "memory.current").read_text())
+        statistics = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        return max(0, limit - used + int(statistics["inactive_file"]))  # files read long ago make room at once
+    return 1 << 62
 
 
 def _instructions() -> tuple[str, ...]:
