@@ -114,7 +114,7 @@ class Stock:
     @torch.inference_mode()
     def run(self, prompt: str, n: int, sampling: Sampling, seed: int) -> Timing:
         torch.manual_seed(seed)
-        ids = torch.tensor([self._model.encode(prompt, "chat", Request.system)], device=self._model.device)
+        ids = torch.tensor([self._model.encode(Request(prompt, 0))], device=self._model.device)
         start = time.perf_counter()
         out = self._model.module.generate(  # type: ignore[operator]
             ids,

@@ -8,7 +8,7 @@ from jinja2 import TemplateError
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from engine.contract import BadRequest
+from engine.contract import BadRequest, Request
 
 # Stands for the prompt while the template is rendered. Private-use letters: no template and no vocabulary holds them.
 _PLACEHOLDER = "\ue0fb\ue0a5\ue0fb"
@@ -35,6 +35,12 @@ class PromptEncoder:
         self._added = {token.content: (id_, token) for id_, token in tokenizer.added_tokens_decoder.items()}
         longest_first = sorted(self._added, key=len, reverse=True)
         self._control = re.compile("|".join(map(re.escape, longest_first))) if longest_first else re.compile("(?!)")
+
+    def ids(self, request: Request) -> list[int]:
+        """Of what the answers to ``request`` go on from."""
+        if request.mode == "chat":
+            return self.chat(request.prompt, request.system)
+        return self.completion(request.prompt)
 
     def completion(self, prompt: str) -> list[int]:
         """Ids of the text itself, after whatever the model wants in front of a text."""

@@ -7,6 +7,7 @@ from functools import cached_property
 import torch
 from transformers import PreTrainedTokenizerFast
 
+from engine.contract import Request
 from engine.models.chat import PromptEncoder
 
 
@@ -28,15 +29,13 @@ class LoadedModel:
     vocabulary: int
     eos_ids: frozenset[int]
 
-    def encode(self, prompt: str, mode: str = "chat", system: str = "") -> list[int]:
-        """Token ids of a prompt. ``chat``: one user turn in the model's template; ``completion``: the text itself.
+    def encode(self, request: Request) -> list[int]:
+        """Token ids that the answers to ``request`` go on from: its turns and prompt as its mode lays them out.
 
-        ``system`` is what a chat model is told beforehand; empty for the template's own default.
-
-        Control tokens in ``prompt`` are ordinary characters in both modes. A model without a chat template reads
-        every prompt as a completion.
+        Control tokens in what a person wrote are ordinary characters. Raises BadRequest when the model knows no such
+        mode.
         """
-        return self._encoder.chat(prompt, system) if mode == "chat" else self._encoder.completion(prompt)
+        return self._encoder.ids(request)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids``, control tokens left out."""

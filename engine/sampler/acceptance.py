@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.sampler.sampling import Distributions
+from engine.sampler.sampling import Distributions, Place
 from engine.sampler.stopping import Row
 from kernels.acceptance.torch import coupled, draw_draft, rejection
 
@@ -34,6 +34,7 @@ class VerifyLine:
     drafts: Tensor  # the draft that was guessed to follow each position, -1 at a row's last
     rows: Tensor
     counter: Counter
+    places: list[Place]  # what each position's distribution depends on besides the logits
 
     @classmethod
     def of(cls, rows: Sequence[Row], proposals: Proposals, device: torch.device) -> "VerifyLine":
@@ -43,7 +44,12 @@ class VerifyLine:
             for offset, draft in enumerate([*tokens, -1])
         ]
         drafts, owners, seeds, candidates, positions = torch.tensor(entries, device=device).T
-        return cls(drafts, owners, (seeds, candidates, positions))
+        places = [
+            row.place(tokens[:count])
+            for row, tokens in zip(rows, proposals.tokens, strict=True)
+            for count in range(len(tokens) + 1)
+        ]
+        return cls(drafts, owners, (seeds, candidates, positions), places)
 
 
 def counter_of(rows: Sequence[Row], ahead: Sequence[int], device: torch.device) -> Counter:

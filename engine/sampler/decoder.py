@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from engine.contract import Sampling
 from engine.sampler.acceptance import AcceptanceRule, Proposals, VerifyLine
 from engine.sampler.cost_table import CostTable
 from engine.sampler.drafters import Drafter
@@ -29,10 +28,9 @@ class Decoder:
         drafter: Drafter,
         policy: Policy,
         rule: AcceptanceRule,
-        sampling: Sampling,
         costs: CostTable | None = None,
     ):
-        self.target, self.drafter, self.policy, self.rule, self.sampling = target, drafter, policy, rule, sampling
+        self.target, self.drafter, self.policy, self.rule = target, drafter, policy, rule
         self.costs = costs  # learns what steps cost, whichever policy decides their size
         self.rows: list[Row] = []
 
@@ -75,7 +73,7 @@ class Decoder:
     def _accept(self, rows: Sequence[Row], logits: Tensor, proposals: Proposals) -> list[Outcome]:
         """Commit to each row the drafts that stay and the target's next token. ``logits`` ``[T, V]``, row by row."""
         line = VerifyLine.of(rows, proposals, logits.device)
-        p = distributions(logits, self.sampling)
+        p = distributions(logits, line.places)
         accepted, next_tokens = self.rule.accept(p, line, proposals.q)
         # A candidate's score is raw: before temperature and truncation.
         scores = raw_log_probs(logits, line, accepted, next_tokens).tolist()

@@ -171,8 +171,8 @@ class SamplerEngine:
             case "auto" if pair.ragged_draft is None:
                 drafter = SuffixDrafter()
             case _ if pair.ragged_draft is not None:
-                drafter = DraftModelDrafter(pair.ragged_draft, request.sampling, rule)
+                drafter = DraftModelDrafter(pair.ragged_draft, rule)
             case _:
                 raise BadRequest("No draft model is loaded; name one with --draft, or choose the suffix drafter.")
         policy = open_policy(request.speculation.policy, pair.costs, free_drafts=drafter.is_free)
-        return Decoder(pair.ragged, drafter, policy, rule, request.sampling, pair.costs)
+        return Decoder(pair.ragged, drafter, policy, rule, pair.costs)

@@ -2,7 +2,7 @@
 
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from engine.contract import (
     Add,
@@ -72,8 +72,8 @@ class Generation:
         self.emit(RunFinished(self.run, outcome, self._metrics(), reason, details))
 
     def _decode(self) -> str:
-        prompt = self.model.encode(self.request.prompt, self.request.mode, self.request.system)
-        limits = self._limits(len(prompt))
+        prompt = self.model.encode(self.request)
+        room = self._room(len(prompt))
         self._waiting = list(self.request.numbers)
         self.emit(RunStarted(self.run, len(prompt), tuple(self._waiting), self.request.seed))
         target = self.decoder.target
@@ -84,7 +84,7 @@ class Generation:
         while self._waiting or self.decoder.rows:
             if self._waiting:
                 joining, self._waiting = self._waiting, []
-                self.decoder.join([self._new_row(number, len(prompt), limits) for number in joining], logits)
+                self.decoder.join([self._new_row(number, prompt, room) for number in joining], logits)
                 self._first_token_at = self._first_token_at or self._now()
             else:
                 self.decoder.step()
@@ -94,19 +94,23 @@ class Generation:
                 return end
         return "finished"
 
-    def _limits(self, prompt_length: int) -> Limits:
+    def _room(self, prompt_length: int) -> int:
+        """Tokens that may follow the prompt."""
         room = self.context - prompt_length
         if room < 1:
             raise PromptTooLong(
                 f"The prompt has {prompt_length:,} tokens and the model reads at most {self.context:,}; "
                 "shorten the prompt or choose a model with a longer context."
             )
-        sampling = self.request.sampling
-        return Limits(self.model.eos_ids, min(sampling.max_tokens, room), sampling.stop)
+        return room
 
-    def _new_row(self, number: int, prompt_length: int, limits: Limits) -> Row:
-        self._rows[number] = Row(number, self.request.seed, prompt_length, limits, self.model.decode)
-        return self._rows[number]
+    def _new_row(self, number: int, prompt: Sequence[int], room: int) -> Row:
+        request = self.request
+        limits = Limits.of(request, number, self.model.eos_ids, room)
+        self._rows[number] = row = Row(
+            number, request.seed, prompt, limits, self.model.decode, request.sampling_of(number)
+        )
+        return row
 
     def _prompt_read(self, done: int, total: int) -> bool:
         self.emit(PromptProgress(self.run, done, total))
@@ -130,7 +134,7 @@ class Generation:
     def _cancel(self, number: int) -> None:
         if number in self._waiting:  # it had not begun: it ends without a token
             self._waiting.remove(number)
-            self._rows[number] = Row(number, self.request.seed, 0, Limits(frozenset(), 1), self.model.decode)
+            self._rows[number] = Row(number, self.request.seed, [], Limits(frozenset(), 1), self.model.decode)
         row = self._rows.get(number)
         if row is not None and not row.stop_reason:
             row.end("cancelled")

@@ -1,8 +1,12 @@
 """The one place that ends a candidate: the earliest of an end token, a stop string and the length limit."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from engine.contract import Request, Sampling
 from engine.sampler.detokenizer import Decode, Detokenizer
+from engine.sampler.penalties import Said
+from engine.sampler.sampling import Place
 
 
 @dataclass(frozen=True)
@@ -12,6 +16,12 @@ class Limits:
     eos_ids: frozenset[int]
     max_tokens: int
     stop: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, request: Request, candidate: int, eos_ids: frozenset[int], room: int) -> "Limits":
+        """Of one candidate of a request; ``room``: tokens that the context leaves."""
+        sampling = request.sampling_of(candidate)
+        return cls(eos_ids, min(sampling.max_tokens, room), sampling.stop)
 
 
 class StopStrings:
@@ -47,15 +57,16 @@ class StopStrings:
 class Row:
     """One candidate while it is decoded: its tokens, its text and its counts, all cut at the same place.
 
-    ``position`` is that of the token to come, absolute. Nothing after the cut is kept, so nothing after it can be
-    shown, counted or ranked.
+    ``prompt``: the ids it goes on from. ``position`` is that of the token to come, absolute. Nothing after the cut is
+    kept, so nothing after it can be shown, counted or ranked.
     """
 
     candidate: int
     seed: int
-    prompt_length: int
+    prompt: Sequence[int]
     limits: Limits
     decode: Decode
+    sampling: Sampling = field(default_factory=Sampling)
     tokens: list[int] = field(default_factory=list)
     text: str = ""
     log_prob: float = 0.0  # sum over the tokens, of the target's own raw log-softmax
@@ -66,6 +77,11 @@ class Row:
     def __post_init__(self) -> None:
         self._detokenizer = Detokenizer(self.decode)
         self._stop_strings = StopStrings(self.limits.stop)
+        self._said = Said(self.prompt, self.tokens)
+
+    @property
+    def prompt_length(self) -> int:
+        return len(self.prompt)
 
     @property
     def position(self) -> int:
@@ -75,6 +91,10 @@ class Row:
     def room(self) -> int:
         """Tokens that may still follow."""
         return self.limits.max_tokens - len(self.tokens)
+
+    def place(self, ahead: Sequence[int] = ()) -> Place:
+        """What the distribution of the token behind ``ahead``, drafts that follow the row, depends on."""
+        return Place(self.sampling, self._said, ahead)
 
     @property
     def mean_log_prob(self) -> float | None:

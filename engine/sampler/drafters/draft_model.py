@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from engine.contract import Sampling
 from engine.sampler.acceptance import AcceptanceRule, Proposals, counter_of
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.sampling import Distributions, distributions
@@ -22,7 +21,6 @@ class DraftModelDrafter:
     """
 
     model: RaggedModel
-    sampling: Sampling
     rule: AcceptanceRule
     name: str = "draft-model"
     is_free: bool = False
@@ -44,7 +42,7 @@ class DraftModelDrafter:
         q_steps: list[tuple[list[int], Distributions]] = []
         while active := [index for index, count in enumerate(counts) if len(drafts[index]) < count]:
             logits = self._advance(rows, drafts, active)
-            q = distributions(logits, self.sampling)
+            q = distributions(logits, [rows[i].place(drafts[i]) for i in active])
             counter = counter_of([rows[i] for i in active], [len(drafts[i]) for i in active], logits.device)
             for index, token in zip(active, self.rule.draw_draft(q, counter).tolist(), strict=True):
                 drafts[index].append(token)

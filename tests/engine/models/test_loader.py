@@ -8,7 +8,7 @@ import huggingface_hub.constants
 import pytest
 import torch
 
-from engine.contract import LoadCancelled, Loading
+from engine.contract import LoadCancelled, Loading, Request
 from engine.models import conversion, preparation
 from engine.models.conversion import convert
 from engine.models.errors import (
@@ -68,11 +68,11 @@ class TestGguf:
         assert model.eos_ids == {VOCABULARY.index("<|im_end|>"), VOCABULARY.index("<|endoftext|>")}
         assert model.tokenizer.eos_token == "<|im_end|>"
         assert model.tokenizer.bos_token == "<|endoftext|>"
-        assert model.tokenizer.decode(model.encode("a , b .", "completion")) == "a , b ."
+        assert model.tokenizer.decode(model.encode(Request("a , b .", 0, mode="completion"))) == "a , b ."
         assert model.module.config._attn_implementation == "eager"
         assert not model.module.training
         assert not any(parameter.requires_grad for parameter in model.module.parameters())
-        assert model.decode(model.encode("héllo <|im_end|>", "completion")) == "héllo <|im_end|>"
+        assert model.decode(model.encode(Request("héllo <|im_end|>", 0, mode="completion"))) == "héllo <|im_end|>"
 
     def test_second_start_converts_nothing(self, tiny_gguf, home, monkeypatch):
         path = tiny_gguf()
@@ -296,7 +296,7 @@ class TestSmallModel:
         monkeypatch.setenv("BASSLINE_HOME", str(small_model_cache))
         exact = load_quietly(loaded_small_model.name, "float32")
         text = Path(__file__).with_name("test_sources.py").read_text(encoding="utf-8")
-        ids = torch.tensor([exact.encode(text, "completion")[:1024]])
+        ids = torch.tensor([exact.encode(Request(text, 0, mode="completion"))[:1024]])
         loss = [_loss(model.module, ids) for model in (loaded_small_model, exact)]
         assert abs(loss[0] - loss[1]) < 0.08
 

@@ -23,10 +23,12 @@ def letters(ids):
     return "".join(chr(0x100 + i) for i in ids)
 
 
-def new_rows(numbers, prompt, max_tokens=24, seed=7, eos=(), stop=(), decode=letters):
+def new_rows(numbers, prompt, max_tokens=24, seed=7, eos=(), stop=(), decode=letters, sampling=FREE):
+    """``sampling``: of all rows, or a dictionary by number."""
     limits = Limits(frozenset(eos), max_tokens, tuple(stop))
     seeds = seed if isinstance(seed, dict) else dict.fromkeys(numbers, seed)
-    return [Row(n, seeds[n], len(prompt), limits, decode) for n in numbers]
+    samplings = sampling if isinstance(sampling, dict) else dict.fromkeys(numbers, sampling)
+    return [Row(n, seeds[n], prompt, limits, decode, samplings[n]) for n in numbers]
 
 
 def open_decoder(
@@ -36,7 +38,6 @@ def open_decoder(
     draft=None,
     policy="fixed:4",
     rule="coupled",
-    sampling=FREE,
     packed=True,
     vocabulary=VOCABULARY,
 ):
@@ -44,12 +45,12 @@ def open_decoder(
     acceptance = Coupled() if rule == "coupled" else Rejection()
     if drafter == "draft-model":
         second = RaggedModel(copy.deepcopy(draft), vocabulary, packed=packed)
-        chosen = DraftModelDrafter(second, sampling, acceptance)
+        chosen = DraftModelDrafter(second, acceptance)
     else:
         chosen = SuffixDrafter() if drafter == "suffix" else NoDrafter()
     model = RaggedModel(copy.deepcopy(target), vocabulary, packed=packed)
     costs = CostTable({1: 1.0, 8: 1.2, 16: 2.0})
-    return Decoder(model, chosen, open_policy(policy, costs, free_drafts=chosen.is_free), acceptance, sampling, costs)
+    return Decoder(model, chosen, open_policy(policy, costs, free_drafts=chosen.is_free), acceptance, costs)
 
 
 def decode(decoder, prompt, rows, after_step=lambda step, decoder: None):

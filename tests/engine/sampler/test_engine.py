@@ -39,8 +39,8 @@ class TinyModel:
         self.device, self.precision = torch.device("cpu"), "float32"
         self.vocabulary, self.eos_ids = VOCABULARY, frozenset({2})
 
-    def encode(self, prompt, mode, system):
-        return [3 + ord(letter) % (VOCABULARY - 3) for letter in prompt]
+    def encode(self, request):
+        return [3 + ord(letter) % (VOCABULARY - 3) for letter in request.prompt]
 
     decode = staticmethod(letters)
 

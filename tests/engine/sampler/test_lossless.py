@@ -38,7 +38,7 @@ def plain(target, prompt, numbers, sampling, **options):
     """Regular decoding, each candidate alone: what all speculation must reproduce."""
     rows = []
     for number in numbers:
-        rows += decode(open_decoder(target, sampling=sampling), prompt, new_rows([number], prompt, **options))
+        rows += decode(open_decoder(target), prompt, new_rows([number], prompt, sampling=sampling, **options))
     return rows
 
 
@@ -73,8 +73,9 @@ def test_d2_nothing_after_the_end_token_is_shown_counted_or_ranked(target, lengt
     assert len(firsts) >= 3
     for k in firsts:
         eos = whole.tokens[k]
-        options = {"drafter": "draft-model", "draft": target, "policy": f"fixed:{length}", "sampling": GREEDY}
-        (row,) = decode(open_decoder(target, **options), prompt, new_rows([1], prompt, eos=[eos], max_tokens=20))
+        options = {"drafter": "draft-model", "draft": target, "policy": f"fixed:{length}"}
+        rows = new_rows([1], prompt, eos=[eos], max_tokens=20, sampling=GREEDY)
+        (row,) = decode(open_decoder(target, **options), prompt, rows)
         (want,) = plain(target, prompt, [1], GREEDY, eos=[eos], max_tokens=20)
         assert row.stop_reason == "stop"
         assert row.tokens == want.tokens == whole.tokens[: k + 1]
@@ -92,8 +93,8 @@ def regular(target):
     for sampling in (GREEDY, FREE):
         for seed, n in PROMPTS:
             prompt = random_prompt(100 + seed)
-            rows = new_rows(range(1, n + 1), prompt, 10, seed)
-            texts[sampling, seed] = tokens_of(decode(open_decoder(target, sampling=sampling), prompt, rows))
+            rows = new_rows(range(1, n + 1), prompt, 10, seed, sampling=sampling)
+            texts[sampling, seed] = tokens_of(decode(open_decoder(target), prompt, rows))
     return texts
 
 
@@ -103,8 +104,9 @@ def test_d5_two_hundred_prompts_with_and_without_drafts(target, draft, regular, 
     accepted = 0
     for seed, n in PROMPTS:
         prompt = random_prompt(100 + seed)
-        options = {"drafter": drafter, "draft": draft, "policy": policy, "sampling": sampling}
-        rows = decode(open_decoder(target, **options), prompt, new_rows(range(1, n + 1), prompt, 10, seed))
+        options = {"drafter": drafter, "draft": draft, "policy": policy}
+        rows = new_rows(range(1, n + 1), prompt, 10, seed, sampling=sampling)
+        rows = decode(open_decoder(target, **options), prompt, rows)
         assert tokens_of(rows) == regular[sampling, seed], f"prompt {seed}, n = {n}"
         accepted += sum(row.accepted for row in rows)
     assert accepted > 0  # otherwise nothing was speculated
@@ -147,8 +149,8 @@ def test_d6_a_row_that_joins_late_is_the_same(target, draft):
 @pytest.mark.parametrize("n", [2, 5, 16])
 def test_d8_greedy_candidates_are_all_equal(target, draft, n):
     prompt = random_prompt(6, 9)
-    options = {"drafter": "draft-model", "draft": draft, "policy": "bass", "sampling": GREEDY}
-    rows = decode(open_decoder(target, **options), prompt, new_rows(range(1, n + 1), prompt))
+    options = {"drafter": "draft-model", "draft": draft, "policy": "bass"}
+    rows = decode(open_decoder(target, **options), prompt, new_rows(range(1, n + 1), prompt, sampling=GREEDY))
     assert tokens_of(rows) == [rows[0].tokens] * n
 
 
@@ -199,9 +201,9 @@ def test_d12_every_draft_rejected_for_fifty_rounds(target, rule):
             [[(t[len(row.tokens)] + 1) % VOCABULARY] * c for row, t, c in zip(rows, truth, counts, strict=True)]
         )
 
-    decoder = open_decoder(target, policy="fixed:1", rule=rule, sampling=GREEDY)
+    decoder = open_decoder(target, policy="fixed:1", rule=rule)
     decoder.drafter = Stubborn(wrong)
-    rows = decode(decoder, prompt, new_rows([1, 2], prompt, max_tokens=51))
+    rows = decode(decoder, prompt, new_rows([1, 2], prompt, max_tokens=51, sampling=GREEDY))
     assert tokens_of(rows) == tokens_of(want)
     assert [(row.proposed, row.accepted) for row in rows] == [(49, 0)] * 2
 

@@ -76,7 +76,7 @@ def test_goodput_spends_a_budget_on_the_likeliest_guesses_of_all_rows():
 
 
 def rows_of(count):
-    return [Row(n, 0, 1, Limits(frozenset(), 99), str) for n in range(1, count + 1)]
+    return [Row(n, 0, [1], Limits(frozenset(), 99), str) for n in range(1, count + 1)]
 
 
 def run_goodput(costs, acceptance, draft_seconds, steps=60, n=4):

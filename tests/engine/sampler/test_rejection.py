@@ -151,7 +151,7 @@ def test_an_empty_residual_falls_back_to_the_target():
 def test_chi_square_through_the_real_rule(guess):
     """One fixed seed, 20,000 rows in one line: counts of the committed token follow the target."""
     n, rule, truth = 20_000, Rejection(), torch.tensor(TARGETS["four"])
-    rows = [Row(c, 11, 5, Limits(frozenset(), 9), lambda ids: "") for c in range(1, n + 1)]
+    rows = [Row(c, 11, [0] * 5, Limits(frozenset(), 9), lambda ids: "") for c in range(1, n + 1)]
     q = distributions(torch.tensor([DRAFTS["four"]]).log().expand(n, -1), WHOLE)
     counter = VerifyLine.of(rows, Proposals([[] for _ in rows]), torch.device("cpu")).counter
     drafts = rule.draw_draft(q, counter).tolist() if guess is None else [guess] * n

@@ -15,7 +15,7 @@ def alphabet(ids):
 
 
 def row(stop=(), eos=(), max_tokens=50, decode=alphabet):
-    return Row(1, 0, 3, Limits(frozenset(eos), max_tokens, tuple(stop)), decode)
+    return Row(1, 0, [0] * 3, Limits(frozenset(eos), max_tokens, tuple(stop)), decode)
 
 
 def commit(target, text, proposed=None):
