@@ -184,8 +184,9 @@ class EngineThread(QObject):
             self._timer.stop()
 
     def _note(self, event: Event) -> None:
-        if isinstance(event, Ready | LoadFailed):
-            self._due = [message for message in self._due if not isinstance(message, Load)]
+        if isinstance(event, Ready | LoadFailed):  # loads are answered in order, each by one of these
+            load = next((message for message in self._due if isinstance(message, Load)), None)
+            self._due = [message for message in self._due if message is not load]
         elif isinstance(event, RunFinished):
             self._due = [m for m in self._due if not (isinstance(m, Generate) and m.run == event.run)]
         elif isinstance(event, Closed):
@@ -196,6 +197,12 @@ class EngineThread(QObject):
         runs = [message.run for message in self._due if isinstance(message, Generate)]
         words: list[Event] = [RunFinished(run, "failed", None, broken.reason, broken.details) for run in runs]
         return [*(words or [LoadFailed(broken.reason, broken.details)]), Closed()]
+
+    def abandon(self) -> None:
+        """Listen to it no more; its thread is left to end by itself, and ``close`` still waits for it."""
+        self._timer.stop()
+        self._closed, self._due = True, []
+        self._worker.submit(Close())
 
     def close(self) -> bool:
         """End the engine and its thread; false if it did not end within 5 seconds. Nothing is said any more."""

@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from PySide6.QtCore import QSocketNotifier, Qt, QTimer
@@ -16,13 +16,15 @@ import qasync  # isort: skip - it looks for a Qt that was imported before it
 from app.controller import Controller
 from app.crash_log import CrashLog, log
 from app.engines import SCRIPTED, open_engine
+from app.loading import OpenEngine
 from app.testing import OpenRunner
 from app.theme import Theme
 from app.widgets.main_window import MainWindow
-from engine.contract import Engine
 from engine.models.catalog import DEFAULT, catalog
 from engine.runner.client import RunnerClient
 from engine.session import paths
+
+PRELOAD_MS = 400
 
 
 def main(argv: list[str]) -> int:
@@ -45,7 +47,7 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def build(theme: Theme, engine: Callable[[str], Engine], runner: OpenRunner, settings: Path) -> Controller:
+def build(theme: Theme, engine: OpenEngine, runner: OpenRunner, settings: Path) -> Controller:
     """The window with everything behind it, not shown yet. ``settings`` is a folder."""
     window = MainWindow(theme, model_names(), settings)
     return Controller(window, engine, runner)
@@ -65,6 +67,8 @@ async def _live(controller: Controller, demo: bool) -> bool:
         controller.window.show()
         if demo:
             QTimer.singleShot(0, controller.offer_demo)
+        else:  # when the window has been painted and the first keys are in
+            QTimer.singleShot(PRELOAD_MS, controller.preparing.preload)
         return await over
 
 

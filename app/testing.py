@@ -29,11 +29,15 @@ OpenRunner = Callable[[Callable[[Answer], None]], Runner]
 
 
 class Testing(QObject):
-    """``changed`` names a candidate with news; ``consent_needed`` is said once for all that wait for it."""
+    """``changed`` names a candidate with news, ``passed`` one that has just passed.
+
+    ``consent_needed`` is said once for all that wait for it.
+    """
 
     __test__ = False  # not a test class, whatever pytest makes of the name
 
     changed = Signal(int)
+    passed = Signal(int)
     consent_needed = Signal(str)
     failed = Signal(str)
     _answered = Signal(object)
@@ -139,6 +143,8 @@ class Testing(QObject):
             self._run.test_progress(number, candidate.tests_done + 1, candidate.tests_total)
         elif isinstance(answer, TestFinished):
             self._run.record(number, answer.report, time.monotonic() - self._started_at)
+            if candidate.passed:
+                self.passed.emit(number)
         elif isinstance(answer, ConsentNeeded):
             self._waiting.append(number)
             if len(self._waiting) == 1:

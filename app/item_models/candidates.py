@@ -1,6 +1,6 @@
 """The candidates of a run as a list: one row each, in words, with an icon's name and a tone beside them.
 
-The tab strip paints it today; a list with a filter can stand on the same rows.
+The tab strip and, past ten, the list with its filter stand on the same rows.
 """
 
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from app.item_models.rate import Rate, average
+from app.item_models.standing import Standing, standing
 from engine.session.run import Candidate, Run
 
 Index = QModelIndex | QPersistentModelIndex
@@ -21,6 +22,7 @@ class Role(IntEnum):
     NOTE = Qt.ItemDataRole.UserRole + 3
     ICON = Qt.ItemDataRole.UserRole + 4
     TONE = Qt.ItemDataRole.UserRole + 5
+    BEST = Qt.ItemDataRole.UserRole + 6
 
 
 @dataclass(frozen=True)
@@ -99,12 +101,23 @@ class CandidatesModel(QAbstractListModel):
         self._run: Run | None = None
         self._numbers: list[int] = []
         self._rates: dict[int, Rate] = {}
+        self.standing = Standing()
+
+    @property
+    def best(self) -> int:
+        """The number of the best candidate so far; 0 while there is none."""
+        return self.standing.number
+
+    @property
+    def run(self) -> Run | None:
+        return self._run
 
     def show(self, run: Run | None) -> None:
         self.beginResetModel()
         self._run = run
         self._numbers = sorted(run.candidates) if run else []
         self._rates = {number: Rate() for number in self._numbers}
+        self.standing = standing(run) if run else Standing()
         self.endResetModel()
 
     def touch(self, number: int, at_s: float | None = None, tokens: int = 0) -> None:
@@ -115,10 +128,15 @@ class CandidatesModel(QAbstractListModel):
             self._insert(number)
         if at_s is not None:
             self._rates[number].add(at_s, tokens)
+        elif self._rank():
+            self.touch_all()
+            return
         index = self.index(self._numbers.index(number))
         self.dataChanged.emit(index, index)
 
     def touch_all(self) -> None:
+        """Any of them may have changed: verdicts came, or the run is over."""
+        self._rank()
         if self._numbers:
             self.dataChanged.emit(self.index(0), self.index(len(self._numbers) - 1))
 
@@ -144,12 +162,21 @@ class CandidatesModel(QAbstractListModel):
             return None
         if role == Role.NUMBER:
             return candidate.number
+        if role == Role.BEST:
+            return candidate.number == self.best
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole):
-            return in_words(candidate, self._speed(candidate))
+            words = in_words(candidate, self._speed(candidate))
+            return f"{words}. Best so far: {self.standing.reason}" if candidate.number == self.best else words
         if role in (Role.WORD, Role.NOTE, Role.ICON, Role.TONE):
             shown = badge(candidate, self._speed(candidate))
             return {Role.WORD: shown.word, Role.NOTE: shown.note, Role.ICON: shown.icon}.get(Role(role), shown.tone)
         return None
+
+    def _rank(self) -> bool:
+        """Look for the best anew; whether it is another one now."""
+        before = self.standing.number
+        self.standing = standing(self._run) if self._run else Standing()
+        return self.standing.number != before
 
     def _speed(self, candidate: Candidate) -> float | None:
         if candidate.ended:

@@ -92,6 +92,10 @@ class CandidatePage(QWidget):
         if row >= 0:
             self.tabs.setCurrentIndex(row)
 
+    def step(self, by: int) -> None:
+        """To the next candidate, or back; from the last to the first."""
+        self.tabs.setCurrentIndex((self.tabs.currentIndex() + by) % max(1, self.tabs.count()))
+
     def show_way(self, way: int) -> None:
         """CODE, ANSWER, TEST_LOG or DETAILS; takes the focus there."""
         self._ways.setCurrentIndex(way)

@@ -76,3 +76,9 @@ def in_numbers(event: Loading) -> str:
     if event.unit == "bytes":
         return f"{event.done / 1e6:,.0f} of {event.total / 1e6:,.0f} MB, {percent}"
     return f"{event.done:,} of {event.total:,} {event.unit}, {percent}"
+
+
+def in_words(event: Loading) -> str:
+    """The stage and how far it is, briefly: "loading weights, 1 of 2 steps, 50 %"."""
+    stage = _STAGES.get(event.stage, event.stage.capitalize())
+    return ", ".join(part for part in (stage[:1].lower() + stage[1:], in_numbers(event)) if part)

@@ -17,6 +17,7 @@ from app.widgets.notice import Notice
 from app.widgets.run_bar import RunBar
 from app.widgets.start_page import StartPage
 from app.widgets.status_line import StatusLine
+from app.words import tr
 
 TESTS_HINT = """\
 Asserts that see the candidate's names:
@@ -46,13 +47,14 @@ class MainWindow(QMainWindow):
         self._theme = theme
         self._settings = QSettings(str(settings / "window.ini"), QSettings.Format.IniFormat)
         self._may_close = False
+        self._situation: Situation | None = None
         self.actions_by_id = self._make_actions()
         self.candidates = CandidatesModel(self)
         self.bar = RunBar(theme, self.actions_by_id, models)
         self.notice = Notice(theme)
         self.loading = LoadingStrip()
-        self.prompt = CodeEditor(theme, "Prompt", "What should the code do?")
-        self.tests = CodeEditor(theme, "Tests", TESTS_HINT, "python")
+        self.prompt = CodeEditor(theme, tr("Prompt"), tr("What should the code do?"))
+        self.tests = CodeEditor(theme, tr("Tests"), tr(TESTS_HINT), "python")
         self.start_page = StartPage(theme)
         self.page = CandidatePage(theme, self.actions_by_id, self.candidates)
         self.status = StatusLine()
@@ -65,13 +67,20 @@ class MainWindow(QMainWindow):
         """What an action does."""
         self.actions_by_id[id].triggered.connect(lambda _checked=False: do())
 
+    def is_on(self, id: str) -> bool:
+        """Whether a checkable action is on."""
+        return self.actions_by_id[id].isChecked()
+
     def enable(self, now: Situation) -> None:
         """Grey what makes no sense now; the tooltip says why."""
+        if now == self._situation:
+            return  # asked at every tick
+        self._situation = now
         for action in ACTIONS:
-            reason = action.blocked(now)
-            qt = self.actions_by_id[action.id]
+            reason, qt = action.blocked(now), self.actions_by_id[action.id]
+            tip = f"{tr(action.tip)} ({_key_text(qt)})" if action.key else tr(action.tip)
             qt.setEnabled(not reason)
-            qt.setToolTip(reason or (f"{action.tip} ({_key_text(qt)})" if action.key else action.tip))
+            qt.setToolTip(tr(reason) if reason else tip)
 
     def show_candidates(self, shown: bool) -> None:
         """Either the candidates or the start page."""
@@ -99,17 +108,20 @@ class MainWindow(QMainWindow):
             return
         self._settings.setValue("geometry", self.saveGeometry())
         self._settings.setValue("splitter", self._splitter.saveState())
+        for action in ACTIONS:
+            if action.remembered:
+                self.remember(action.id, "on" if self.is_on(action.id) else "")
         self._settings.sync()
         event.accept()
 
     def _lay_out(self) -> None:
         self.editors = QTabWidget()
-        self.editors.setAccessibleName("Prompt and tests")
+        self.editors.setAccessibleName(tr("Prompt and tests"))
         self.editors.setDocumentMode(True)
         self.editors.tabBar().setProperty("kind", "plain")
-        self.editors.tabBar().setAccessibleName("Prompt and tests")
-        self.editors.addTab(self.prompt, "Prompt")
-        self.editors.addTab(self.tests, "Tests")
+        self.editors.tabBar().setAccessibleName(tr("Prompt and tests"))
+        self.editors.addTab(self.prompt, tr("Prompt"))
+        self.editors.addTab(self.tests, tr("Tests"))
         self._right = QStackedWidget()
         self._right.addWidget(self.start_page)
         self._right.addWidget(self.page)
@@ -134,19 +146,18 @@ class MainWindow(QMainWindow):
         self.setCentralWidget(centre)
 
     def _make_actions(self) -> dict[str, QAction]:
-        menus = {name: self.menuBar().addMenu(f"&{name}") for name in MENUS}
+        menus = {name: self.menuBar().addMenu(tr(f"&{name}")) for name in MENUS}
         made: dict[str, QAction] = {}
         for action in ACTIONS:
-            qt = QAction(action.text, self)
+            qt = QAction(tr(action.text), self)
             qt.setCheckable(action.checkable)
-            if action.id == "generate":  # both Enter keys
-                qt.setShortcuts([QKeySequence(action.key), QKeySequence("Ctrl+Enter")])
+            if action.id.startswith("generate"):  # both Enter keys
+                qt.setShortcuts([QKeySequence(action.key), QKeySequence(action.key.replace("Return", "Enter"))])
             elif action.key:
                 qt.setShortcut(QKeySequence(action.key))
-            if action.menu:
-                if action.id == "quit" or action.id == "candidate_1":
-                    menus[action.menu].addSeparator()
-                menus[action.menu].addAction(qt)
+            if action.apart:
+                menus[action.menu].addSeparator()
+            menus[action.menu].addAction(qt)
             self.addAction(qt)
             made[action.id] = qt
         self._paint_icons(made)
@@ -158,6 +169,9 @@ class MainWindow(QMainWindow):
                 (made or self.actions_by_id)[action.id].setIcon(self._theme.icon(action.icon))
 
     def _restore(self) -> None:
+        for action in ACTIONS:
+            if action.remembered:
+                self.actions_by_id[action.id].setChecked(self.remembered(action.id) == "on")
         geometry, splitter = self._settings.value("geometry"), self._settings.value("splitter")
         if isinstance(geometry, QByteArray):
             self.restoreGeometry(geometry)

@@ -1,40 +1,45 @@
 """One sentence about what went wrong, with what can be done about it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QWidget
 
 from app.clipboard import copy_text
 from app.dialogs.report import show_report
 from app.theme import Theme
 from app.widgets.controls import label, set_tone
+from app.words import tr
+
+Choice = tuple[str, Callable[[], None]]  # what a button says and does
 
 
 class Notice(QFrame):
     """Hidden until ``say``. ``tone``: error or warning; told by a sign and a word as well as by the border."""
 
+    said = Signal(str)
+
     def __init__(self, theme: Theme, parent: QWidget | None = None):
         super().__init__(parent)
         self._theme, self._details, self._tone = theme, "", "error"
-        self._do: Callable[[], None] | None = None
         self.setProperty("kind", "notice")
-        self.setAccessibleName("Message")
+        self.setAccessibleName(tr("Message"))
         self._sign = label()
         self._sentence = label(wrap=True)
-        self._action = self._button("Do", self._act)
-        self._show_details = self._button("Details", self._open_details)
-        self._copy = self._button("Copy report", self._copy_report)
+        self._choices: list[QPushButton] = []
+        self._show_details = self._button(tr("Details"), self._open_details)
+        self._copy = self._button(tr("Copy report"), self._copy_report)
         self._dismiss = QToolButton()
-        self._dismiss.setAccessibleName("Dismiss message")
-        self._dismiss.setToolTip("Dismiss")
+        self._dismiss.setAccessibleName(tr("Dismiss message"))
+        self._dismiss.setToolTip(tr("Dismiss"))
         self._dismiss.setAutoRaise(True)
         self._dismiss.clicked.connect(self.hide)
-        row = QHBoxLayout(self)
+        self._row = row = QHBoxLayout(self)
         row.setContentsMargins(10, 5, 6, 5)
         row.setSpacing(8)
         row.addWidget(self._sign)
         row.addWidget(self._sentence, 1)
-        for button in (self._action, self._show_details, self._copy, self._dismiss):
+        for button in (self._show_details, self._copy, self._dismiss):
             row.addWidget(button)
         theme.changed.connect(self._paint)
         self._paint()
@@ -44,25 +49,30 @@ class Notice(QFrame):
     def sentence(self) -> str:
         return self._sentence.text()
 
-    def say(
-        self,
-        sentence: str,
-        details: str = "",
-        tone: str = "error",
-        action: str = "",
-        do: Callable[[], None] | None = None,
-    ) -> None:
-        self._details, self._tone, self._do = details, tone, do
+    def say(self, sentence: str, details: str = "", tone: str = "error", choices: Sequence[Choice] = ()) -> None:
+        """``choices``: ways out, as buttons; each of them also takes the message away."""
+        self._details, self._tone = details, tone
         self._sentence.setText(sentence)
-        self._sentence.setAccessibleName(f"{tone.capitalize()}: {sentence}")
-        self._action.setText(action)
-        self._action.setAccessibleName(action)
-        self._action.setVisible(bool(action))
+        word = tr("Error") if tone == "error" else tr("Warning")
+        self._sentence.setAccessibleName(f"{word}: {sentence}")
+        self._offer(choices)
         self._show_details.setVisible(bool(details))
-        self._copy.setVisible(tone == "error")
+        self._copy.setVisible(tone == "error" and not choices)
         set_tone(self, tone)
+        self._sign.setAccessibleName(word)
         self._paint()
         self.show()
+        self.said.emit(f"{word}: {sentence}")
+
+    def _offer(self, choices: Sequence[Choice]) -> None:
+        for button in self._choices:
+            self._row.removeWidget(button)
+            button.hide()
+            button.deleteLater()
+        self._choices = [self._button(text, self.hide) for text, _ in choices]
+        for place, (button, (_, do)) in enumerate(zip(self._choices, choices, strict=True), start=2):
+            button.clicked.connect(do)  # after hide: what it says next stays
+            self._row.insertWidget(place, button)
 
     def _button(self, text: str, do: Callable[[], None]) -> QPushButton:
         button = QPushButton(text)
@@ -71,11 +81,6 @@ class Notice(QFrame):
         button.setAccessibleName(text)
         button.clicked.connect(do)
         return button
-
-    def _act(self) -> None:
-        self.hide()
-        if self._do is not None:
-            self._do()
 
     def _open_details(self) -> None:
         show_report(self.window(), self.sentence, self._details)
@@ -86,5 +91,4 @@ class Notice(QFrame):
     def _paint(self) -> None:
         tone = {"error": "failed", "warning": "warning"}[self._tone]
         self._sign.setPixmap(self._theme.pixmap("failed", tone, 16, self.devicePixelRatio()))
-        self._sign.setAccessibleName(self._tone.capitalize())
         self._dismiss.setIcon(self._theme.icon("close", "muted"))

@@ -1,54 +1,36 @@
 """Above everything: which model, how many, how they are drawn, and the three buttons."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeVar
 
 from PySide6.QtCore import QRegularExpression, Qt, Signal
 from PySide6.QtGui import QAction, QRegularExpressionValidator
 from PySide6.QtWidgets import (
-    QAbstractSpinBox,
     QButtonGroup,
     QCheckBox,
     QComboBox,
-    QDoubleSpinBox,
     QHBoxLayout,
     QLineEdit,
-    QSpinBox,
+    QSizePolicy,
     QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
+from app.run_settings import RunSettings
 from app.theme import Theme, em
-from app.widgets.controls import ActionButton, label
-from engine.contract import ModelChoice, Request, Sampling
-from engine.contract.request import MAX_CANDIDATES, PRECISIONS
+from app.widgets.advanced import Advanced
+from app.widgets.controls import ActionButton, label, set_tone
+from app.widgets.fields import NumberField
+from app.words import tr
+from engine.contract import Request, Sampling
+from engine.contract.request import MAX_CANDIDATES
 
-Spin = TypeVar("Spin", bound=QAbstractSpinBox)
 QUICK = (1, 4, 8, 16, 32)
 MAX_TOKENS = 131_072
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What the bar says. ``seed`` None: a new one for every run; ``time_budget_s`` None: no limit."""
-
-    model: str = ModelChoice.model
-    precision: str = ModelChoice.precision
-    candidates: int = Request.candidates
-    sampling: Sampling = field(default_factory=Sampling)
-    time_budget_s: float | None = None
-    seed: int | None = None
-
-    @property
-    def choice(self) -> ModelChoice:
-        """Raises BadRequest when no model is named."""
-        return ModelChoice(model=self.model, precision=self.precision)
-
-
 class RunBar(QWidget):
-    """``model_chosen`` is said when another model or precision was picked."""
+    """``model_chosen`` is said when another model, draft model or precision was picked."""
 
     model_chosen = Signal()
 
@@ -61,88 +43,80 @@ class RunBar(QWidget):
     ):
         """``models``: title and name of each, in order."""
         super().__init__(parent)
-        self.setAccessibleName("Run settings")
+        self.setAccessibleName(tr("Run settings"))
         self._model = self._model_box(models)
-        self._precision = QComboBox()
-        self._precision.addItems(PRECISIONS)
-        _name(self._precision, "Precision", "Numbers the weights are kept in")
-        self._precision.currentIndexChanged.connect(lambda _: self.model_chosen.emit())
-        self._candidates = _spin("Number of candidates", 1, MAX_CANDIDATES, Request.candidates, 5)
+        self._fit = label(tone="muted")
+        self._fit.setAccessibleName(tr("Fit in memory"))
+        self._fit.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._candidates = NumberField(
+            tr("Number of candidates"), tr("How many answers to draw"), 1, MAX_CANDIDATES, Request.candidates
+        )
         self._quick = QButtonGroup(self)
-        self._temperature = _decimal("Temperature", 0.0, 10.0, Sampling.temperature, 0.1, "0 is greedy: all alike")
-        self._top_p = _decimal("Top-p", 0.01, 1.0, Sampling.top_p, 0.05, "Keep the likeliest tokens up to this share")
-        self._max_tokens = _spin("Max tokens", 1, MAX_TOKENS, Sampling.max_tokens, 6)
-        self._max_tokens.setToolTip("A candidate is cut after this many tokens")
-        self._budget = _spin("Time budget in seconds", 0, 86_400, 0, 5)
-        self._budget.setSpecialValueText("off")
-        self._budget.setSuffix(" s")
-        self._budget.setToolTip("What is not finished by then is cut")
+        self._temperature = NumberField(
+            tr("Temperature"), tr("0 is greedy: all alike. Higher is more varied"), 0, 10, Sampling.temperature, 0.1
+        )
+        self._max_tokens = NumberField(
+            tr("Max tokens"),
+            tr("A candidate is cut after this many tokens"),
+            1,
+            MAX_TOKENS,
+            Sampling.max_tokens,
+            width=6,
+        )
+        self._budget = NumberField(
+            tr("Time budget in seconds"),
+            tr("What is not finished by then is cut"),
+            0.1,
+            86_400,
+            None,
+            0.1,
+            hint=tr("off"),
+        )
         self._seed = QLineEdit()
-        self._seed.setPlaceholderText("auto")
+        self._seed.setPlaceholderText(tr("auto"))
         self._seed.setValidator(QRegularExpressionValidator(QRegularExpression(r"\d{0,18}"), self))
         self._seed.setFixedWidth(7 * em())
-        _name(self._seed, "Seed", "The same seed gives the same candidates; empty draws a new one for every run")
+        self._seed.setAccessibleName(tr("Seed"))
+        self._seed.setToolTip(tr("The same seed gives the same candidates; empty draws a new one for every run"))
+        self.advanced = Advanced([(title, name) for title, name in models if name not in ("default", "scripted")])
+        self.advanced.model_changed.connect(self.model_chosen)
+        self.advanced.hide()
+        self._lay_out(theme, actions)
 
-        top, below = QHBoxLayout(), QHBoxLayout()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addLayout(top)
-        column.addLayout(below)
-        self._pair(top, "&Model", self._model)
-        top.addSpacing(14)
-        caption = label("Ca&ndidates")
-        caption.setBuddy(self._candidates)
-        top.addWidget(caption)
-        top.addLayout(self._quick_row())
-        top.addWidget(self._candidates)
-        top.addStretch(1)
-        for id, kind in (("generate", "primary"), ("stop", ""), ("run_tests", "")):
-            icon = {"generate": "generate", "stop": "stop", "run_tests": "run-tests"}[id]
-            top.addWidget(ActionButton(theme, actions[id], icon, kind))
-        for text, control in (
-            ("Temperat&ure", self._temperature),
-            ("Top-&p", self._top_p),
-            ("Ma&x tokens", self._max_tokens),
-            ("Time &budget", self._budget),
-            ("See&d", self._seed),
-            ("Prec&ision", self._precision),
-        ):
-            self._pair(below, text, control)
-            below.addSpacing(3)
-        below.addStretch(1)
-        below.addWidget(_check(actions["test_as_finished"]))
-
-    def settings(self) -> Settings:
+    def settings(self) -> RunSettings:
         """Raises BadRequest when a value cannot be."""
-        return Settings(
-            self.model,
-            self._precision.currentText(),
-            self._candidates.value(),
-            Sampling(self._temperature.value(), self._top_p.value(), max_tokens=self._max_tokens.value()),
-            self._budget.value() or None,
-            int(self._seed.text()) if self._seed.text() else None,
+        budget = self._budget.value()
+        return self.advanced.complete(
+            RunSettings(
+                self.model,
+                candidates=self._candidates.whole(),
+                sampling=Sampling(self._temperature.number(), max_tokens=self._max_tokens.whole()),
+                time_budget_s=budget or None,
+                seed=int(self._seed.text()) if self._seed.text() else None,
+            )
         )
 
-    def apply(self, settings: Settings) -> None:
+    def apply(self, settings: RunSettings) -> None:
         self.choose_model(settings.model)
-        self._precision.setCurrentText(settings.precision)
-        self._candidates.setValue(settings.candidates)
-        self._temperature.setValue(settings.sampling.temperature)
-        self._top_p.setValue(settings.sampling.top_p)
-        self._max_tokens.setValue(settings.sampling.max_tokens)
-        self._budget.setValue(round(settings.time_budget_s or 0))
+        self._candidates.set_value(settings.candidates)
+        self._temperature.set_value(settings.sampling.temperature)
+        self._max_tokens.set_value(settings.sampling.max_tokens)
+        self._budget.set_value(settings.time_budget_s)
         self._seed.setText("" if settings.seed is None else str(settings.seed))
+        self.advanced.apply(settings)
 
     @property
     def model(self) -> str:
-        """A catalog name, or whatever was typed: a folder, a file, a hub id."""
+        """A catalog name, or whatever was typed: a folder, a file, a hub id, a server's address."""
         text, index = self._model.currentText().strip(), self._model.currentIndex()
         return self._model.itemData(index) if index >= 0 and text == self._model.itemText(index) else text
 
     @property
     def model_title(self) -> str:
         return self._model.currentText().strip()
+
+    def choose_draft(self, name: str) -> None:
+        self.advanced.choose_draft(name)
 
     def choose_model(self, name: str) -> None:
         index = self._model.findData(name)
@@ -152,6 +126,20 @@ class RunBar(QWidget):
             self._model.setCurrentIndex(-1)
             self._model.setEditText(name)
 
+    def offer_models(self, models: list[tuple[str, str]]) -> None:
+        """Other models to choose from: title and name of each. What is chosen stays."""
+        chosen = self.model
+        self._model.clear()
+        for title, name in models:
+            self._model.addItem(title, name)
+        self.choose_model(chosen)
+
+    def show_fit(self, words: str, fits: bool = True) -> None:
+        """Whether the model fits into memory, in a few words; the tooltip has them whole."""
+        self._fit.setText(words)
+        self._fit.setToolTip(words)
+        set_tone(self._fit, "muted" if fits else "warning")
+
     def _model_box(self, models: list[tuple[str, str]]) -> QComboBox:
         box = QComboBox()
         box.setEditable(True)
@@ -159,13 +147,46 @@ class RunBar(QWidget):
         for title, name in models:
             box.addItem(title, name)
         box.setFixedWidth(20 * em())
-        _name(box, "Model", "Choose a model, or type a folder, a GGUF file or a hub name")
+        box.setAccessibleName(tr("Model"))
+        box.setToolTip(tr("Choose a model, or type a folder, a GGUF file, a hub name or a server's address"))
         edit = QLineEdit()
         box.setLineEdit(edit)
-        edit.setAccessibleName("Model name")
+        edit.setAccessibleName(tr("Model name"))
         edit.editingFinished.connect(self.model_chosen)
         box.activated.connect(lambda _: self.model_chosen.emit())
         return box
+
+    def _lay_out(self, theme: Theme, actions: Mapping[str, QAction]) -> None:
+        top, below = QHBoxLayout(), QHBoxLayout()
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(8)
+        column.addLayout(top)
+        column.addLayout(below)
+        column.addWidget(self.advanced)
+        _pair(top, tr("&Model"), self._model)
+        top.addWidget(self._fit, 1)
+        _pair(top, tr("Ca&ndidates"), self._candidates, before=self._quick_row())
+        top.addSpacing(14)
+        for id, icon, kind in (
+            ("generate", "generate", "primary"),
+            ("stop", "stop", ""),
+            ("run_tests", "run-tests", ""),
+        ):
+            top.addWidget(ActionButton(theme, actions[id], icon, kind))
+        for text, control in (
+            (tr("Temperat&ure"), self._temperature),
+            (tr("Ma&x tokens"), self._max_tokens),
+            (tr("Time &budget"), self._budget),
+            (tr("See&d"), self._seed),
+        ):
+            _pair(below, text, control)
+            below.addSpacing(3)
+        below.addWidget(_check(actions["advanced"]))
+        below.addStretch(1)
+        below.addWidget(_check(actions["stop_at_first_pass"]))
+        below.addWidget(_check(actions["test_as_finished"]))
+        actions["advanced"].toggled.connect(self.advanced.setVisible)
 
     def _quick_row(self) -> QHBoxLayout:
         row = QHBoxLayout()
@@ -176,60 +197,37 @@ class RunBar(QWidget):
             button.setCheckable(True)
             button.setProperty("kind", "segment")
             button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-            _name(button, f"{count} candidates" if count > 1 else "1 candidate")
+            name = tr("{count} candidates").format(count=count) if count > 1 else tr("1 candidate")
+            button.setAccessibleName(name)
+            button.setToolTip(name)
             self._quick.addButton(button, count)
             row.addWidget(button)
-        self._quick.idClicked.connect(self._candidates.setValue)
-        self._candidates.valueChanged.connect(self._mark_quick)
-        self._mark_quick(self._candidates.value())
+        self._quick.idClicked.connect(self._candidates.set_value)
+        self._candidates.textChanged.connect(self._mark_quick)
+        self._mark_quick()
         return row
 
-    def _mark_quick(self, count: int) -> None:
+    def _mark_quick(self) -> None:
+        count = 0 if self._candidates.complaint else self._candidates.whole()
         self._quick.setExclusive(False)
         for button in self._quick.buttons():
             button.setChecked(self._quick.id(button) == count)
         self._quick.setExclusive(count in QUICK)
 
-    def _pair(self, row: QHBoxLayout, text: str, control: QWidget) -> None:
-        caption = label(text)
-        caption.setBuddy(control)
-        row.addWidget(caption)
-        row.addWidget(control)
 
-
-def _name(widget: QWidget, name: str, tip: str = "") -> None:
-    widget.setAccessibleName(name)
-    widget.setToolTip(tip or name)
-
-
-def _spin(name: str, low: int, high: int, value: int, width: int) -> QSpinBox:
-    box = QSpinBox()
-    box.setRange(low, high)
-    box.setValue(value)
-    return _plain(box, name, width)
-
-
-def _decimal(name: str, low: float, high: float, value: float, step: float, tip: str) -> QDoubleSpinBox:
-    box = QDoubleSpinBox()
-    box.setRange(low, high)
-    box.setSingleStep(step)
-    box.setDecimals(2)
-    box.setValue(value)
-    box = _plain(box, name, 5)
-    box.setToolTip(tip)
-    return box
-
-
-def _plain(box: Spin, name: str, width: int) -> Spin:
-    box.setFixedWidth(width * em())
-    box.lineEdit().setTextMargins(5, 0, 5, 0)
-    _name(box, name)
-    return box
+def _pair(row: QHBoxLayout, text: str, control: QWidget, before: QHBoxLayout | None = None) -> None:
+    caption = label(text)
+    caption.setBuddy(control)
+    row.addWidget(caption)
+    if before is not None:
+        row.addLayout(before)
+    row.addWidget(control)
 
 
 def _check(action: QAction) -> QCheckBox:
     box = QCheckBox(action.text())
-    _name(box, action.text(), action.toolTip())
+    box.setAccessibleName(action.text())
+    box.setToolTip(action.toolTip())
     box.setChecked(action.isChecked())
     box.toggled.connect(action.setChecked)
     action.toggled.connect(box.setChecked)

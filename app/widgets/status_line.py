@@ -4,7 +4,9 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.widgets.controls import label, set_tone
-from engine.contract import Ready
+from app.widgets.loading_strip import in_words
+from app.words import tr
+from engine.contract import Loading, Ready
 from engine.session.run import Run
 
 FLASH_MS = 6000
@@ -66,6 +68,12 @@ def model_in_words(ready: Ready | None) -> str:
         return "No model loaded"
     parts = [ready.model, ready.device, ready.precision if ready.precision != "none" else "", ready.note]
     return "   |   ".join(dict.fromkeys(part for part in parts if part))
+
+
+def preload_in_words(model: str, stage: Loading | None) -> str:
+    """A load that nobody waits for, told calmly."""
+    words = tr("Loading {model} in the background").format(model=model)
+    return f"{words}: {in_words(stage)}" if stage else words
 
 
 def _progress(run: Run) -> str:

@@ -14,7 +14,7 @@ from app.engines import recorded_answers
 from app.start import build
 from app.theme import Theme
 from app.widgets.main_window import MainWindow
-from engine.contract import Engine
+from engine.contract import Engine, ModelChoice
 from engine.runner.protocol import Answer, ConsentNeeded, Test, TestFinished, TestProgress, TestStarted
 from engine.runner.report import Report, TestResult
 from engine.scripted import HandClock, Script, ScriptedEngine, from_texts
@@ -114,7 +114,7 @@ class Stage:
         self.window: MainWindow = self.controller.window
         self.window.bar.choose_model("scripted")
 
-    def _open_engine(self, model: str) -> Engine:
+    def _open_engine(self, choice: ModelChoice) -> Engine:
         self.engines.append(ScriptedEngine(self.script, self.clock))
         return self.engines[-1]
 
@@ -144,8 +144,8 @@ class Stage:
     def settle(self) -> None:
         """Let the engine's thread say what it has to say at this moment, and the window take it in."""
         time.sleep(0.002)
-        if self.controller.engine is not None:
-            self.controller.engine.drain()
+        if self.controller.loading.engine is not None:
+            self.controller.loading.engine.drain()
         QApplication.processEvents()
 
     def write(self, prompt: str = PROMPT, tests: str = ASSERTS) -> None:

@@ -242,10 +242,10 @@ def test_an_engine_that_breaks_is_a_sentence_with_details(open_stage: Callable[.
     on = open_stage()
     on.write()
 
-    def broken(model: str) -> None:
+    def broken(choice: object) -> None:
         raise RuntimeError("no such thing")
 
-    on.controller._open_engine = broken  # type: ignore[assignment]
+    on.controller.loading.open_engine = broken  # type: ignore[assignment]
     on.generate(1)
     on.until(lambda: on.window.notice.isVisible())
     assert "no such thing" in on.window.notice.sentence
@@ -254,7 +254,7 @@ def test_an_engine_that_breaks_is_a_sentence_with_details(open_stage: Callable[.
     report = on.window.findChild(Report)
     assert report is not None
     report.close()
-    on.controller._open_engine = on._open_engine  # the next load makes a new engine
+    on.controller.loading.open_engine = on._open_engine  # the next load makes a new engine
     on.do("generate")
     on.finish()
     assert current(on).outcome == "finished"

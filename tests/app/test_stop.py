@@ -141,9 +141,9 @@ def test_an_engine_that_left_is_replaced(open_stage: Callable[..., Stage]) -> No
     on.write()
     on.generate(1)
     on.finish()
-    assert on.controller.engine is not None
-    on.controller.engine._inbox.put(Closed())
-    on.controller.engine.drain()
+    assert on.controller.loading.engine is not None
+    on.controller.loading.engine._inbox.put(Closed())
+    on.controller.loading.engine.drain()
     assert on.controller.ready is None
     on.do("generate")
     on.finish()

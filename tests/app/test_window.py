@@ -170,9 +170,9 @@ def test_number_buttons_and_box_agree(on: Stage) -> None:
     for count in (1, 4, 16, 32):
         next(b for b in bar.findChildren(QAbstractButton) if b.text() == str(count)).click()
         assert bar.settings().candidates == count
-    bar._candidates.setValue(5)
+    bar._candidates.set_value(5)
     assert not any(b.isChecked() for b in bar._quick.buttons())
-    bar._candidates.setValue(4)
+    bar._candidates.set_value(4)
     assert [b.text() for b in bar._quick.buttons() if b.isChecked()] == ["4"]
 
 

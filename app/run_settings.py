@@ -1,0 +1,49 @@
+"""What the controls above a run add up to."""
+
+from dataclasses import dataclass, field
+
+from engine.contract import ModelChoice, Request, Sampling, Speculation
+
+SERVER = ("http://", "https://")
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """``model``: a name, a folder, a file, or a server's address, with ``#name`` for its model.
+
+    ``seed`` None: a new one for every run; ``time_budget_s`` None: no limit.
+    """
+
+    model: str = ModelChoice.model
+    draft: str = ModelChoice.draft
+    precision: str = ModelChoice.precision
+    candidates: int = Request.candidates
+    sampling: Sampling = field(default_factory=Sampling)
+    speculation: Speculation = field(default_factory=Speculation)
+    time_budget_s: float | None = None
+    seed: int | None = None
+    goal: str = Request.goal
+    width: int = Request.width
+    system: str = Request.system
+
+    @property
+    def choice(self) -> ModelChoice:
+        """Raises BadRequest when no model is named."""
+        if not self.model.startswith(SERVER):
+            return ModelChoice(self.model, self.draft, self.precision)
+        address, _, name = self.model.partition("#")
+        return ModelChoice(name or "default", server=address)
+
+    def request(self, prompt: str, new_seed: int) -> Request:
+        """A run of ``prompt``, with ``new_seed`` where none was chosen. Raises BadRequest when a value cannot be."""
+        return Request(
+            prompt,
+            new_seed if self.seed is None else self.seed,
+            self.candidates,
+            system=self.system,
+            sampling=self.sampling,
+            speculation=self.speculation,
+            time_budget_s=self.time_budget_s,
+            goal=self.goal,
+            width=self.width,
+        )

@@ -1,0 +1,150 @@
+"""One run after another, from Generate to the engine's last word."""
+
+import secrets
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+
+from app.item_models.rate import Rate
+from app.loading import ModelLoading
+from engine.contract import (
+    Add,
+    Cancel,
+    CandidateFinished,
+    Event,
+    Generate,
+    LoadFailed,
+    ModelChoice,
+    Request,
+    RunFinished,
+    StepDone,
+)
+from engine.session.run import Run
+
+FORCE_MS = 3000
+
+
+class Running(QObject):
+    """Knows the run in view and tells the engine what becomes of it."""
+
+    in_view = Signal(object)  # a Run: new, or an old one that is looked at again
+    began = Signal(object)  # a Run that was handed to the engine just now, for the first time or to go on
+    heard = Signal(object)  # an event, after the run has taken it in
+    candidate_ended = Signal(int)
+    finished = Signal(object)  # RunFinished
+    stuck = Signal()  # Stop was asked for three seconds ago, and the engine has not answered
+    changed = Signal()
+
+    def __init__(self, loading: ModelLoading, parent: QObject | None = None):
+        super().__init__(parent)
+        self.run: Run | None = None
+        self._loading = loading
+        self._waiting: Callable[[], None] | None = None  # what begins as soon as the models are there
+        self.rate = Rate()
+        self._patience = QTimer(self)
+        self._patience.setSingleShot(True)
+        self._patience.setInterval(FORCE_MS)
+        self._patience.timeout.connect(self.stuck)
+        loading.ready_for.connect(self._models_are_there)
+        loading.failed.connect(self._no_models)
+        loading.said.connect(self._hear)
+
+    @property
+    def busy(self) -> bool:
+        """The engine has not said its last word on the run in view."""
+        return self.run is not None and not self.run.ended
+
+    def start(self, request: Request, choice: ModelChoice, tests: str) -> None:
+        """A new run; the models are loaded first when they are not there yet."""
+        self._when_loaded(choice, lambda: self._begin(Run(_new_name(), request, tests), request))
+
+    def more(self, count: int, choice: ModelChoice) -> None:
+        """``count`` further candidates of the run in view, whether it goes on or has ended. Raises BadRequest."""
+        run = self.run
+        if run is None:
+            return
+        request = run.more(count)
+        if not run.ended:
+            self._loading.submit(Add(run.name, count))
+            return
+
+        def go_on() -> None:
+            run.reopen(request)
+            self._begin(run, request)
+
+        self._when_loaded(choice, go_on)
+
+    def show(self, run: Run) -> None:
+        """Put a run into view that nothing is asked of."""
+        self.run, self.rate = run, Rate()
+        self.in_view.emit(run)
+        self.changed.emit()
+
+    def stop(self) -> None:
+        """Ask for an end; it has come when the engine says so."""
+        self._waiting = None
+        if self.run is not None and not self.run.ended:
+            if self.run.state != "stopping":
+                self._patience.start()
+            self.run.stop()
+            self._loading.submit(Cancel(self.run.name))
+        self.changed.emit()
+
+    def stop_one(self, number: int) -> None:
+        if self.run is not None:
+            self._loading.submit(Cancel(self.run.name, number))
+
+    def force(self) -> None:
+        """The engine does not come back: what it owes has failed, and the next load opens another."""
+        run = self.run
+        self._loading.abandon()
+        if run is not None and not run.ended:
+            self._hear(RunFinished(run.name, "stopped"))
+
+    def close(self) -> None:
+        self._waiting = None
+        self._patience.stop()
+
+    def _when_loaded(self, choice: ModelChoice, do: Callable[[], None]) -> None:
+        if self._loading.has(choice):
+            do()
+        else:
+            self._waiting = do
+            self._loading.load(choice)
+
+    @Slot(object)
+    def _models_are_there(self, choice: ModelChoice) -> None:
+        if not self._loading.busy and self._waiting is not None:
+            do, self._waiting = self._waiting, None
+            do()
+
+    @Slot(object)
+    def _no_models(self, event: LoadFailed) -> None:
+        self._waiting = None
+
+    def _begin(self, run: Run, request: Request) -> None:
+        if run is not self.run:
+            self.show(run)
+        self.rate = Rate()
+        self.began.emit(run)
+        self._loading.submit(Generate(run.name, request))
+        self.changed.emit()
+
+    @Slot(object)
+    def _hear(self, event: Event) -> None:
+        if self.run is None or getattr(event, "run", None) != self.run.name:
+            return
+        self.run.apply(event)
+        if isinstance(event, StepDone):
+            self.rate.add(event.at_s, event.tokens)
+        self.heard.emit(event)
+        if isinstance(event, CandidateFinished):
+            self.candidate_ended.emit(event.candidate)
+        elif isinstance(event, RunFinished):
+            self._patience.stop()
+            self.finished.emit(event)
+
+
+def _new_name() -> str:
+    """Unlike any other run's, also of other days: the history keeps them."""
+    return f"run-{secrets.token_hex(6)}"

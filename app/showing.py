@@ -1,0 +1,101 @@
+"""What the window shows of models, run and tests. It reads, and changes nothing but widgets."""
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, Slot
+
+from app.loading import ModelLoading
+from app.running import Running
+from app.situation import Situation
+from app.testing import Testing
+from app.widgets.main_window import MainWindow
+from app.widgets.status_line import model_in_words, preload_in_words, run_in_title, run_in_words
+from engine.contract import CandidateFinished, Event, LoadFailed, Loading, RunFinished, TextAdded
+from engine.session.run import Run
+
+
+class Showing(QObject):
+    """``refresh`` may be called at any time; it is at every tick that brought something."""
+
+    def __init__(
+        self,
+        window: MainWindow,
+        loading: ModelLoading,
+        running: Running,
+        testing: Testing,
+        situation: Callable[[], Situation],
+        parent: QObject | None = None,
+    ):
+        super().__init__(parent)
+        self._window, self._loading, self._running = window, loading, running
+        self._situation = situation
+        loading.changed.connect(self._models)
+        loading.staged.connect(self._stage)
+        loading.failed.connect(self._load_failed)
+        loading.drained.connect(self.refresh)
+        running.in_view.connect(self._in_view)
+        running.heard.connect(self._note)
+        running.finished.connect(self._finished)
+        running.changed.connect(self.refresh)
+        testing.changed.connect(self._tested)
+        window.prompt.textChanged.connect(self.refresh)
+        window.tests.textChanged.connect(self.refresh)
+        window.page.chosen.connect(self.refresh)
+
+    @Slot()
+    def refresh(self) -> None:
+        window, run = self._window, self._running.run
+        window.enable(self._situation())
+        window.page.refresh()
+        window.setWindowTitle(run_in_title(run))
+        preload = self._loading.preloading
+        words = preload_in_words(preload.model, self._loading.stage) if preload else ""
+        window.status.show_model(words or model_in_words(self._loading.ready))
+        if run is not None:
+            window.status.show_run(run_in_words(run, self._running.rate.per_second))
+
+    @Slot()
+    def _models(self) -> None:
+        """A load began or ended. One that nobody waits for stays in the status line and moves nothing."""
+        strip = self._window.loading
+        if not self._loading.busy:
+            strip.hide()
+        elif strip.isHidden():
+            strip.begin(self._window.bar.model_title)
+        self.refresh()
+
+    @Slot(object)
+    def _stage(self, stage: Loading) -> None:
+        if self._loading.busy:
+            self._window.loading.show_stage(stage)
+
+    @Slot(object)
+    def _load_failed(self, event: LoadFailed) -> None:
+        if not event.cancelled:
+            self._window.notice.say(event.reason, event.details)
+
+    @Slot(object)
+    def _in_view(self, run: Run) -> None:
+        self._window.candidates.show(run)
+        self._window.page.start()
+        self._window.show_candidates(True)
+
+    @Slot(object)
+    def _note(self, event: Event) -> None:
+        candidates = self._window.candidates
+        if isinstance(event, TextAdded):
+            candidates.touch(event.candidate, event.at_s, event.tokens)
+        elif isinstance(event, CandidateFinished):
+            candidates.touch(event.candidate)
+
+    @Slot(object)
+    def _finished(self, event: RunFinished) -> None:
+        self._window.candidates.touch_all()
+        if event.reason:
+            self._window.notice.say(event.reason, event.details)
+        self.refresh()
+
+    @Slot(int)
+    def _tested(self, number: int) -> None:
+        self._window.candidates.touch_all()
+        self.refresh()

@@ -1,0 +1,121 @@
+"""What the window knows that decides which actions make sense, and the sentences that say why one does not. No Qt."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Situation:
+    """``current`` is the candidate in view; ``preloading``: models are being loaded that nobody waits for."""
+
+    loading: bool = False
+    preloading: bool = False
+    running: bool = False
+    stopping: bool = False
+    testing: bool = False
+    closing: bool = False
+    has_prompt: bool = False
+    has_tests: bool = False
+    has_model: bool = False
+    candidates: int = 0
+    finished: int = 0
+    passing: int = 0
+    has_best: bool = False
+    current_runs: bool = False
+    current_ended: bool = False
+    current_failed: bool = False
+    current_has_code: bool = False
+
+    @property
+    def busy(self) -> bool:
+        """Something that a person asked for is going on."""
+        return self.loading or self.running or self.testing
+
+
+Blocked = Callable[[Situation], str]
+
+
+def never(now: Situation) -> str:
+    return ""
+
+
+def generate(now: Situation) -> str:
+    if now.closing:
+        return "Bassline is closing."
+    if now.loading:
+        return "The model is still loading."
+    if now.stopping:
+        return "The last run is still stopping."
+    if now.running:
+        return "A run is going on; stop it first."
+    if now.testing:
+        return "Tests are running; wait for them or stop them first."
+    return "" if now.has_prompt else "Type a prompt first."
+
+
+def generate_more(now: Situation) -> str:
+    if not now.candidates:
+        return "Generate some candidates first."
+    if now.closing:
+        return "Bassline is closing."
+    if now.loading:
+        return "The model is still loading."
+    return "The run is still stopping." if now.stopping else ""
+
+
+def stop(now: Situation) -> str:
+    if now.stopping:
+        return "Stopping…"
+    return "" if now.busy or now.preloading else "Nothing is running."
+
+
+def cancel_candidate(now: Situation) -> str:
+    return "" if now.current_runs else "This candidate is not running."
+
+
+def run_tests(now: Situation) -> str:
+    if now.closing:
+        return "Bassline is closing."
+    if not now.has_tests:
+        return "Write tests in the Tests tab first."
+    if now.testing:
+        return "Tests are running."
+    return needs_finished(now)
+
+
+def fix_it(now: Situation) -> str:
+    if not now.current_failed:
+        return "This candidate has not failed a test."
+    return follow_up(now)
+
+
+def follow_up(now: Situation) -> str:
+    if not now.current_ended or not now.current_has_code:
+        return "This candidate has not finished yet."
+    if now.closing:
+        return "Bassline is closing."
+    return "A run is going on; stop it first." if now.running or now.loading else ""
+
+
+def needs_code(now: Situation) -> str:
+    return "" if now.current_has_code else "This candidate has no text yet."
+
+
+def needs_finished(now: Situation) -> str:
+    return "" if now.finished else "No candidate has finished yet."
+
+
+def needs_passing(now: Situation) -> str:
+    return "" if now.passing else "No candidate has passed its tests yet."
+
+
+def needs_best(now: Situation) -> str:
+    return "" if now.has_best else "No candidate has finished yet."
+
+
+def needs_two(now: Situation) -> str:
+    return "" if now.candidates >= 2 else "There are no two candidates yet."
+
+
+def needs_candidate(number: int) -> Blocked:
+    return lambda now: "" if now.candidates >= number else f"There is no candidate {number}."
