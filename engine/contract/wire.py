@@ -1,13 +1,15 @@
 """Messages and events as JSON lines, for an engine in another process and for ``--progress jsonl``."""
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 from cattrs.preconf.json import make_converter
 from cattrs.strategies import configure_tagged_union
 
 from engine.contract.events import Event
 from engine.contract.request import Message
+
+_Kind = TypeVar("_Kind")
 
 _converter = make_converter()
 configure_tagged_union(Event, _converter, tag_name="event")
@@ -33,3 +35,13 @@ def message_to_line(message: Message) -> str:
 
 def message_from_line(line: str) -> Message:
     return _converter.structure(json.loads(line), Message)  # type: ignore[arg-type]
+
+
+def part_to_json(part: Any) -> str:
+    """A request, a model choice, metrics and other parts of messages, for whoever keeps them. ASCII only."""
+    return json.dumps(_converter.unstructure(part))
+
+
+def part_from_json(text: str, kind: type[_Kind]) -> _Kind:
+    """What ``part_to_json`` wrote, in any release: unknown fields are dropped, missing ones take their defaults."""
+    return _converter.structure(json.loads(text), kind)

@@ -4,24 +4,22 @@ import contextlib
 import errno
 import json
 import os
-import platform
 import re
 import secrets
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from engine.contract import BasslineError, ModelChoice, Ready
 from engine.selection.languages import EXTENSIONS, UNKNOWN, extension
 from engine.session.run import Run
+from engine.session.versions import versions
 
 RESULT = "result.json"
 TESTS = "tests.py"
-_PACKAGES = ("bassline", "torch", "transformers")
 
 _ENDINGS = "|".join(re.escape(ending) for ending in sorted({*EXTENSIONS.values(), UNKNOWN}))
 _OURS = re.compile(rf"(?:best|candidate-\d+)(?:{_ENDINGS})")
@@ -186,15 +184,9 @@ def _record(run: Run, choice: ModelChoice | None, ready: Ready | None, files: li
         "models": asdict(choice) if choice else None,
         "loaded": asdict(ready) if ready else None,
         "reports": reports,
-        "versions": {"python": platform.python_version()} | dict(_versions()),
+        "versions": versions(),
         **run.result(),
     }
-
-
-def _versions() -> Iterator[tuple[str, str]]:
-    for package in _PACKAGES:
-        with contextlib.suppress(PackageNotFoundError):
-            yield package, version(package)
 
 
 def _extension(run: Run, number: int) -> str:

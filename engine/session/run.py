@@ -4,6 +4,7 @@ No thread, no clock and no file in here. Whoever owns a run hands it every event
 in which they arrive, and asks it what to do next. Times are seconds since the run started.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -56,6 +57,17 @@ class Run:
         self.first_passing_s: float | None = None
         self._fingerprints: dict[int, Fingerprint] = {}
         self._tests_edition = 1
+
+    @classmethod
+    def restored(cls, name: str, request: Request, tests: str, candidates: Iterable[Candidate]) -> "Run":
+        """A run of the past that has ended, from what was kept of it; who is like whom is found anew."""
+        run = cls(name, request, tests)
+        run.state = "stopped"
+        run.candidates = {candidate.number: candidate for candidate in candidates}
+        for candidate in sorted(run.candidates.values(), key=lambda c: (c.finished_s is None, c.finished_s or 0.0)):
+            run._take_code(candidate)
+        run._compare_failures()
+        return run
 
     @property
     def ended(self) -> bool:
@@ -121,6 +133,9 @@ class Run:
         candidate.tokens, candidate.proposed, candidate.accepted = event.tokens, event.proposed, event.accepted
         candidate.mean_logprob = event.mean_logprob
         candidate.end(event.text)
+        self._take_code(candidate)
+
+    def _take_code(self, candidate: Candidate) -> None:
         if candidate.state != "failed" and candidate.code.strip():
             self._compare(candidate)
 

@@ -1,0 +1,125 @@
+"""A run as rows of the journal, and back."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from engine.contract import Metrics, ModelChoice, Ready, Request
+from engine.contract.wire import part_from_json, part_to_json
+from engine.runner.report import Report
+from engine.session.candidate import Candidate
+from engine.session.run import Run
+
+Row = dict[str, Any]
+_TITLE = 200  # characters
+
+_COUNTS = ("tokens", "proposed", "accepted", "mean_logprob", "stop_reason", "started_s", "finished_s")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A run out of the journal, with what it was made with. ``began`` is in UTC."""
+
+    id: int
+    run: Run
+    began: datetime
+    choice: ModelChoice | None = None
+    ready: Ready | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def title(prompt: str) -> str:
+    """The prompt's first line that says something."""
+    return next((line.strip()[:_TITLE] for line in prompt.splitlines() if line.strip()), "")
+
+
+def first_row(run: Run, choice: ModelChoice | None, ready: Ready | None, versions: Mapping[str, str]) -> Row:
+    """What is known when a run begins and does not change any more."""
+    return {
+        "began": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "title": _clean(title(run.request.prompt)),
+        "choice": _json(choice),
+        "loaded": _json(ready),
+        "versions": json.dumps(dict(versions)),
+    }
+
+
+def run_row(run: Run) -> Row:
+    """What changes while it goes on."""
+    return {
+        "request": part_to_json(run.request),
+        "tests": _bytes(run.tests),
+        "state": run.state,
+        "outcome": run.outcome,
+        "reason": _clean(run.reason),
+        "details": _clean(run.details),
+        "metrics": _json(run.metrics),
+        "prompt_tokens": run.prompt_tokens,
+        "first_passing_s": run.first_passing_s,
+    }
+
+
+def candidate_row(candidate: Candidate) -> Row:
+    return {
+        "number": candidate.number,
+        "seed": str(candidate.seed),  # larger than SQLite's integers may be
+        "state": candidate.state,
+        "test_state": candidate.test_state,
+        "text": _bytes(candidate.text),
+        "report": json.dumps(candidate.report.to_dict()) if candidate.report else None,
+        "passed": candidate.passed,
+        **{name: getattr(candidate, name) for name in _COUNTS},
+    }
+
+
+def kept(row: Mapping[str, Any], candidates: list[Mapping[str, Any]]) -> Kept:
+    """The run that these rows tell of. One that never came to its end counts as stopped."""
+    request = part_from_json(row["request"], Request)
+    run = Run.restored(f"history-{row['id']}", request, _text(row["tests"]), map(_candidate, candidates))
+    if row["outcome"]:
+        run.state, run.outcome = row["state"], row["outcome"]
+    run.reason, run.details = row["reason"], row["details"]
+    run.metrics = part_from_json(row["metrics"], Metrics) if row["metrics"] else None
+    run.prompt_tokens = run.prompt_done = row["prompt_tokens"]
+    run.first_passing_s = row["first_passing_s"]
+    return Kept(
+        row["id"],
+        run,
+        datetime.fromisoformat(row["began"]),
+        part_from_json(row["choice"], ModelChoice) if row["choice"] else None,
+        part_from_json(row["loaded"], Ready) if row["loaded"] else None,
+        json.loads(row["versions"]),
+    )
+
+
+def _candidate(row: Mapping[str, Any]) -> Candidate:
+    state, reason = row["state"], row["stop_reason"]
+    if state in ("queued", "running"):
+        state, reason = "stopped", "cancelled"
+    candidate = Candidate(row["number"], int(row["seed"]), **{name: row[name] for name in _COUNTS})
+    candidate.state, candidate.stop_reason = state, reason
+    if row["report"]:
+        candidate.report = Report.from_dict(json.loads(row["report"]))
+        candidate.test_state = row["test_state"]
+        candidate.tests_done = candidate.tests_total = len(candidate.report.tests)
+    candidate.end(_text(row["text"]))
+    return candidate
+
+
+def _json(part: Any) -> str | None:
+    return None if part is None else part_to_json(part)
+
+
+def _bytes(text: str) -> bytes:
+    """A model's text may hold what no database takes for text, such as half a surrogate pair."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
