@@ -1,17 +1,20 @@
 """From a prompt to token ids, where control tokens that a person typed stay text."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from jinja2 import TemplateError
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from engine.contract import BadRequest, Request
+from engine.contract import BadRequest, Request, Turn
+from engine.models.infilling import FILE_MARKS, PREFIX, SUFFIX, layout_of
 
-# Stands for the prompt while the template is rendered. Private-use letters: no template and no vocabulary holds them.
-_PLACEHOLDER = "\ue0fb\ue0a5\ue0fb"
+# Stands for the text of one turn while the template is rendered. Private-use letters: no template holds them.
+_MARK = "\ue0fb"
+_PLACEHOLDER = re.compile(f"{_MARK}(.){_MARK}")
+_SOME_TEXT = f"{_MARK}\ue100{_MARK}"
 
 # Texts by which models end a turn or a document. A GGUF names only one of a model's ends.
 _END_TEXTS = (
@@ -24,6 +27,8 @@ _END_TEXTS = (
     "<|endofturn|>",
     "<｜end▁of▁sentence｜>",
     "</s>",
+    "<|EOT|>",
+    *FILE_MARKS,  # what would follow belongs to another part of a file, or to another file
 )
 
 
@@ -37,32 +42,64 @@ class PromptEncoder:
         self._control = re.compile("|".join(map(re.escape, longest_first))) if longest_first else re.compile("(?!)")
 
     def ids(self, request: Request) -> list[int]:
-        """Of what the answers to ``request`` go on from."""
-        if request.mode == "chat":
-            return self.chat(request.prompt, request.system)
-        return self.completion(request.prompt)
+        """Of what the answers to ``request`` go on from. Raises BadRequest where the model knows no such mode."""
+        match request.mode:
+            case "chat":
+                return self.chat(request.prompt, request.system, request.turns)
+            case "completion":
+                return self.completion(request.prompt)
+            case _:
+                return self.gap(request.prompt, request.suffix)
 
     def completion(self, prompt: str) -> list[int]:
         """Ids of the text itself, after whatever the model wants in front of a text."""
         if not self._control.search(prompt):
             return list(self._tokenizer(prompt).input_ids)
-        return list(self._tokenizer("").input_ids) + self._plain_ids(prompt)
+        return self._front() + self._plain_ids(prompt)
 
-    def chat(self, prompt: str, system: str = "") -> list[int]:
-        """Ids of one user turn, ``system`` (or the template's own) in front and the assistant's turn opened."""
+    def gap(self, before: str, after: str) -> list[int]:
+        """Ids by which a model that can fill gaps is asked for what stands between two texts."""
+        ids = self._front()
+        for part in layout_of(self._tokenizer.backend_tokenizer.token_to_id):
+            if part == PREFIX:
+                ids += self._plain_ids(before)
+            elif part == SUFFIX:
+                ids += self._continuing_ids(after)
+            else:
+                ids.append(self._tokenizer.backend_tokenizer.token_to_id(part))
+        return ids
+
+    def chat(self, prompt: str, system: str = "", turns: Sequence[Turn] = ()) -> list[int]:
+        """Ids of a conversation up to a user's ``prompt``, and the assistant's turn opened.
+
+        ``system``, or the template's own, comes in front. What one prompt is encoded to is the beginning of what the
+        next one is, wherever the template lets an earlier turn be what it was: its keys and values can be kept.
+        """
         if not self._tokenizer.chat_template:
             raise BadRequest("This model has no chat template; choose the completion mode.")
         if self._control.search(system):
             raise BadRequest("The system prompt holds a control token of this model; take it out.")
+        said = [*turns, Turn("user", prompt)]
         if system and not self._takes_system(system):
-            prompt, system = f"{system}\n\n{prompt}", ""
-        if not self._control.search(prompt):
-            return list(self._tokenizer(self._render(prompt, system=system), add_special_tokens=False).input_ids)
-        before, after = self._render(_PLACEHOLDER, system=system).split(_PLACEHOLDER)
-        head, opening = self._cut_after_last_control(before)
-        closing, tail = self._cut_before_first_control(after)
-        middle = self._plain_ids(opening + prompt + closing)
-        return self._template_ids(head) + middle + self._template_ids(tail)
+            first = next(at for at, turn in enumerate(said) if turn.role == "user")
+            said[first] = Turn("user", f"{system}\n\n{said[first].text}")
+            system = ""
+        texts = [turn.text for turn in said]
+        shown = [Turn(turn.role, self._stand_in(at, turn.text)) for at, turn in enumerate(said)]
+        ids: list[int] = []
+        known = ""  # what is encoded: up to where an answer begins
+        for at, turn in enumerate(said):
+            if turn.role != "user":
+                continue
+            try:
+                rendered = self._render(shown[: at + 1], system)
+            except TemplateError as error:
+                raise BadRequest(f"This model's chat template does not take these turns: {error}.") from error
+            if not rendered.startswith(known):
+                ids, known = [], ""
+            ids += self._encoded(rendered[len(known) :], texts)
+            known = rendered
+        return ids
 
     def end_ids(self) -> frozenset[int]:
         """Ids that end a turn, as far as tokenizer, template and common usage tell."""
@@ -73,18 +110,44 @@ class PromptEncoder:
             ids.add(end_of_turn)
         return frozenset(ids)
 
-    def _render(self, content: str, answer: str | None = None, system: str = "") -> str:
-        turns = [{"role": "system", "content": system}] if system else []
-        turns.append({"role": "user", "content": content})
+    def _front(self) -> list[int]:
+        """What the model wants in front of a text."""
+        return list(self._tokenizer("").input_ids)
+
+    def _stand_in(self, at: int, text: str) -> str:
+        """What the template is given for the text of turn ``at``: a placeholder where control tokens were typed."""
+        harmless = not self._control.search(text) and _MARK not in text
+        return text if harmless else f"{_MARK}{chr(0xE100 + at)}{_MARK}"
+
+    def _render(self, turns: Sequence[Turn], system: str = "", answer: str | None = None) -> str:
+        messages = [{"role": "system", "content": system}] if system else []
+        messages += [{"role": turn.role, "content": turn.text} for turn in turns]
         if answer is not None:
-            turns.append({"role": "assistant", "content": answer})
-        rendered = self._tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=answer is None)
+            messages.append({"role": "assistant", "content": answer})
+        rendered = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=answer is None)
         return str(rendered)
+
+    def _encoded(self, rendered: str, texts: Sequence[str]) -> list[int]:
+        """Ids of a stretch of the rendered conversation; ``texts`` stand where their placeholders are."""
+        literals, marks = _PLACEHOLDER.split(rendered)[::2], _PLACEHOLDER.findall(rendered)
+        ids: list[int] = []
+        run = ""  # ordinary text that may go on: a typed text and what the template puts right beside it
+        for at, literal in enumerate(literals):
+            is_last = at == len(marks)
+            closing, rest = self._cut_before_first_control(literal) if at else ("", literal)
+            run += closing
+            if rest or is_last:
+                head, opening = (rest, "") if is_last else self._cut_after_last_control(rest)
+                ids += self._plain_ids(run) + self._template_ids(head)
+                run = opening
+            if not is_last:
+                run += texts[ord(marks[at]) - 0xE100]
+        return ids
 
     def _takes_system(self, system: str) -> bool:
         """Some templates refuse a system turn, some drop it without a word."""
         try:
-            return system in self._render(_PLACEHOLDER, system=system)
+            return system in self._render([Turn("user", _SOME_TEXT)], system)
         except TemplateError:
             return False
 
@@ -93,10 +156,10 @@ class PromptEncoder:
         if not self._tokenizer.chat_template:
             return None
         try:
-            rendered = self._render("question", _PLACEHOLDER)
+            rendered = self._render([Turn("user", "question")], answer=_SOME_TEXT)
         except (TemplateError, TypeError, ValueError, KeyError):
             return None
-        _, _, after = rendered.rpartition(_PLACEHOLDER)
+        _, _, after = rendered.rpartition(_SOME_TEXT)
         first = self._control.match(after.lstrip())
         return self._added[first.group()][0] if first else None
 
@@ -114,7 +177,16 @@ class PromptEncoder:
 
     def _plain_ids(self, text: str) -> list[int]:
         """Ids of ``text`` from a tokenizer that has no control tokens."""
+        if not text:
+            return []
         return [id_ for piece in self._pieces(text) for id_ in self._plain.encode(piece, add_special_tokens=False).ids]
+
+    def _continuing_ids(self, text: str) -> list[int]:
+        """Ids of a text that goes on from another: without the blank some tokenizers put in front of every text."""
+        first, rest = (self._plain.encode(f"\n{more}", add_special_tokens=False) for more in ("", text))
+        if first.tokens[:1] == ["▁"] and rest.ids[: len(first.ids)] == first.ids:
+            return list(rest.ids[len(first.ids) :])
+        return self._plain_ids(text)
 
     def _pieces(self, text: str) -> Iterator[str]:
         """``text`` whole; or, where the vocabulary itself would turn a control text into its id, cut inside of it."""
