@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 # Before anything imports torch or huggingface_hub.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "2")
+os.environ.setdefault("TRITON_INTERPRET", "1")  # device kernels run in Triton's interpreter, on any machine
 _home = tempfile.mkdtemp(prefix="bassline-tests-")
 os.environ["BASSLINE_HOME"] = _home
 

@@ -4,6 +4,8 @@ The prompt part is one tall matrix product of all rows' queries against the sing
 (Bifurcated attention, arXiv 2403.08845, section 4); the two parts meet in one softmax.
 """
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor
 
@@ -46,6 +48,44 @@ def prefix_suffix_attention(
         tall = weights[..., :length].transpose(0, 1).reshape(groups, -1, length)
         out = out + (tall @ prefix[1][0].to(wide)).view(groups, batch, grouped.shape[2], -1).transpose(0, 1)
     return out.view(batch, heads, count, -1).to(query.dtype)
+
+
+def packed_attention(
+    query: Tensor,
+    prefix: tuple[Tensor, Tensor] | None,
+    suffix: tuple[Tensor, Tensor],
+    starts: Tensor,
+    positions: Tensor,
+    prefix_length: Tensor,
+    *,
+    scaling: float,
+    window: int | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+) -> Tensor:
+    """The same over a packed line: output ``[T, Hq, Dv]`` in the query's dtype; the truth for ``triton.py``.
+
+    query          ``[T, Hq, D]``: row b's queries are ``starts[b] : starts[b + 1]``, any number of them, none too
+    prefix         keys ``[1, G, room, D]`` and values ``[1, G, room, Dv]``, or None; slots beyond the length are unused
+    suffix         keys ``[B, G, S, D]`` and values ``[B, G, S, Dv]``
+    starts         ``[B + 1]`` integers; tokens from ``starts[B]`` on are padding, and their output is 0
+    positions      ``[T]`` integers, absolute
+    prefix_length  ``[1]`` integer: tokens of the prompt; the suffix slot j holds position ``prefix_length + j``
+    """
+    edges, length = starts.tolist(), int(prefix_length)
+    out = query.new_zeros(*query.shape[:2], suffix[1].shape[3])
+    prompt = None if prefix is None or length == 0 else (prefix[0][:, :, :length], prefix[1][:, :, :length])
+    for row, (start, stop) in enumerate(pairwise(edges)):
+        if start == stop:
+            continue
+        row_positions = positions[start:stop][None]
+        slots = min(suffix[0].shape[2], max(1, int(row_positions.max()) - length + 1))
+        slab = (suffix[0][row : row + 1, :, :slots], suffix[1][row : row + 1, :, :slots])
+        mask = visibility(row_positions, length, slots, window)
+        grid = query[start:stop].transpose(0, 1)[None]
+        answer = prefix_suffix_attention(grid, prompt, slab, mask, scaling=scaling, softcap=softcap, sinks=sinks)
+        out[start:stop] = answer[0].transpose(0, 1)
+    return out
 
 
 def _softmax(scores: Tensor, sinks: Tensor | None, groups: int) -> Tensor:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 @triton.jit
-def philox_words(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
+def philox_words(c0, c1, c2, c3, k0, k1):
     """The device function other kernels call; all arguments and the four results are uint32 blocks."""
     for _ in tl.static_range(10):
         high0, low0 = tl.umulhi(c0, 0xD2511F53), c0 * 0xD2511F53
@@ -18,13 +18,13 @@ def philox_words(c0, c1, c2, c3, k0, k1):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def uniform_of(word):  # type: ignore[no-untyped-def]
+def uniform_of(word):
     """float32 in (0, 1) from a uint32 block, as ``torch.uniform`` does it."""
     return tl.minimum(word.to(tl.float32) * 2.3283064365386963e-10 + 1.1641532182693481e-10, 0.99999994)
 
 
 @triton.jit
-def _uniform_kernel(out, seed, candidate, position, index, purpose, count, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def] # noqa: N803
+def _uniform_kernel(out, seed, candidate, position, index, purpose, count, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < count
     key = tl.load(seed + at, mask=inside, other=0)
