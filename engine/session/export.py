@@ -126,13 +126,38 @@ def export_run(
         files[f"best{_extension(run, pick)}"] = run.candidates[pick].code
     if run.tests:
         files[TESTS] = run.tests
-    files[RESULT] = json.dumps(_record(run, choice, ready, list(files)), ensure_ascii=False, indent=2) + "\n"
+    files[RESULT] = _as_json(_record(run, choice, ready, list(files)))
     written = [save(folder / name, text, overwrite) for name, text in files.items()]
     with _sentences(folder):
         for surplus in sorted(earlier - set(files)):
             if not (folder / surplus).is_dir():
                 (folder / surplus).unlink(missing_ok=True)
     return written
+
+
+def export_json(
+    run: Run, path: Path, choice: ModelChoice | None = None, ready: Ready | None = None, overwrite: bool = False
+) -> Path:
+    """Save a whole run to one JSON file: what ``result.json`` of a folder holds, and the tests.
+
+    Raises AlreadyExists and CannotSave.
+    """
+    record = _record(run, choice, ready, []) | {"test_file": run.tests}
+    return save(path, _as_json(record), overwrite)
+
+
+def export_with_tests(run: Run, number: int, folder: Path, overwrite: bool = False) -> list[Path]:
+    """Save one candidate's code as ``solution`` with the tests beside it, so that ``from solution import`` works there.
+
+    Returns the files written. Nothing is written when either name is taken, unless ``overwrite`` says that both may be
+    replaced. Raises AlreadyExists and CannotSave.
+    """
+    files = {f"solution{_extension(run, number)}": run.candidates[number].code, TESTS: run.tests}
+    with _sentences(folder):
+        taken = [folder / name for name in files if (folder / name).exists()]
+    if taken and not overwrite:
+        raise AlreadyExists(taken[0])
+    return [save(folder / name, text, overwrite) for name, text in files.items()]
 
 
 def chosen(run: Run) -> int | None:
@@ -187,6 +212,10 @@ def _record(run: Run, choice: ModelChoice | None, ready: Ready | None, files: li
         "versions": versions(),
         **run.result(),
     }
+
+
+def _as_json(record: dict[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False, indent=2) + "\n"
 
 
 def _extension(run: Run, number: int) -> str:

@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,17 @@ import pytest
 from engine.contract import CandidateFinished, ModelChoice, Ready, Request, RunFinished
 from engine.runner.report import Report, TestResult
 from engine.session import export
-from engine.session.export import AlreadyExists, CannotSave, NotOurs, check_folder, export_run, save, suggested_name
+from engine.session.export import (
+    AlreadyExists,
+    CannotSave,
+    NotOurs,
+    check_folder,
+    export_json,
+    export_run,
+    export_with_tests,
+    save,
+    suggested_name,
+)
 from engine.session.run import Run
 
 PASS = Report("pass", "split", tests=(TestResult("1", "passed"),))
@@ -220,6 +232,38 @@ def test_a_record_cannot_name_files_elsewhere_or_folders(tmp_path: Path) -> None
     assert (tmp_path / "candidate-8.py").exists()
     assert (out / "notes.md").exists()
     assert (out / "candidate-9.py").is_dir()
+
+
+def test_a_whole_run_in_one_file(tmp_path: Path) -> None:
+    run = a_run("```python\nx = 1\n```", "```\n\u2028\ud800\n```", tests="assert x == 1\r\n")
+    run.record(1, FAIL, 1.0)
+    path = export_json(run, tmp_path / "run.json", ModelChoice("m"), Ready("m", "cpu", "int8", 4096))
+    record = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
+    assert [candidate["text"] for candidate in record["candidates"]] == [c.text for c in run.candidates.values()]
+    assert (record["test_file"], record["request"]["seed"], record["files"]) == ("assert x == 1\r\n", 7, [])
+    assert record["reports"]["1"]["lamps"] == {}
+    with pytest.raises(AlreadyExists):
+        export_json(run, path)
+    assert export_json(run, path, overwrite=True) == path
+
+
+def test_code_with_its_tests_runs_where_it_lies(tmp_path: Path) -> None:
+    run = a_run("```python\nx = 1\n```", tests="from solution import x\n\ndef test_x():\n    assert x == 1\n")
+    files = export_with_tests(run, 1, tmp_path / "out")
+    assert [path.name for path in files] == ["solution.py", "tests.py"]
+    ran = subprocess.run([sys.executable, "-m", "pytest", "-q", "tests.py"], cwd=tmp_path / "out", check=False)
+    assert ran.returncode == 0
+
+
+def test_code_with_tests_spares_what_is_there(tmp_path: Path) -> None:
+    run = a_run("```go\nx\n```", tests="ours")
+    (tmp_path / "tests.py").write_text("mine")
+    with pytest.raises(AlreadyExists, match=r"tests\.py exists already"):
+        export_with_tests(run, 1, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["tests.py"]
+    export_with_tests(run, 1, tmp_path, overwrite=True)
+    assert (tmp_path / "solution.go").read_text() == "x\n"
+    assert (tmp_path / "tests.py").read_text() == "ours"
 
 
 def test_a_check_tries_to_write_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,12 +172,7 @@ class TestList:
         assert (first.title, first.candidates, first.finished, first.passed) == ("Write f.", 3, 3, 1)
         assert (first.has_tests, first.state) == (True, "finished")
         assert (second.title, second.candidates) == ("Second line first", 4)
-        assert (second.finished, second.has_tests) == (
-            "Second line first",
-            4,
-            0,
-            False,
-        )
+        assert (second.finished, second.has_tests) == (0, False)
         assert first.began <= second.began
         assert title(" \n") == ""
 
