@@ -60,7 +60,7 @@ class Server:
             raise BadServer(f"A server's name is made of letters, digits, dots and dashes, not {self.name!r}.")
         object.__setattr__(self, "address", full_address(self.address))
         if self.proxy:
-            _checked(self.proxy, "proxy", ("http", "https", "socks5"))
+            _checked(self.proxy, "proxy", ("http", "https"))
         if not self.model:
             raise BadServer("No model was named; leave it out for the first that the server lists.")
 

@@ -1,0 +1,122 @@
+"""What one server may be asked, and a request in its words."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.contract import Request, Sampling
+from engine.server.client import CHAT, COMPLETIONS
+
+MAX_STOPS = 4  # more are refused by some servers; the rest is looked for here, as all of them are
+_SEEDS = 2**31  # several servers keep a seed in 32 bits
+
+# Options beyond OpenAI's own, each with the value that means "do nothing". They are sent even so, because servers fill
+# in what is missing with defaults of their own (top-k 40, a repetition penalty of 1.1): what the person sees is what
+# is sampled from. The repetition penalty has two names, and each server takes one.
+NEUTRAL: dict[str, float] = {
+    "top_k": -1,
+    "min_p": 0.0,
+    "repetition_penalty": 1.0,
+    "repeat_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+}
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """``n``: several candidates in one request, each a text of its own. ``seed``: the same seed gives the same text.
+
+    ``extras``: the options of ``NEUTRAL`` that the server takes, with the value that means nothing to it. ``usage``:
+    it counts tokens when asked to. ``log_probs``: it can be asked for them.
+    """
+
+    n: bool = False
+    seed: bool = False
+    log_probs: bool = False
+    usage: bool = False
+    extras: tuple[tuple[str, float], ...] = ()
+
+    def takes(self, option: str) -> bool:
+        return any(name == option for name, _ in self.extras)
+
+    def without(self, complaint: str) -> "Dialect | None":
+        """The next smaller one: without what a server's ``complaint`` names, else without the least common thing.
+
+        None when nothing is left to leave out.
+        """
+        extras = dict(self.extras)
+        if extras.get("top_k") == -1 and "top_k" in complaint:  # perhaps only this way to say "no limit" is unknown
+            return replace(self, extras=tuple((extras | {"top_k": 0}).items()))
+        if named := [name for name in extras if name in complaint]:
+            return replace(self, extras=tuple((name, value) for name, value in self.extras if name not in named))
+        smaller = {
+            "": replace(self, extras=()),
+            "stream_options": replace(self, usage=False),
+            "logprobs": replace(self, log_probs=False),
+            "n": replace(self, n=False),
+            "seed": replace(self, seed=False),
+        }
+        named_first = sorted(smaller, key=lambda name: len(name) < 2 or name not in complaint)
+        return next((smaller[name] for name in named_first if smaller[name] != self), None)
+
+
+LARGEST = Dialect(n=True, seed=True, log_probs=True, usage=True, extras=tuple(NEUTRAL.items()))
+
+
+def way_of(request: Request) -> str:
+    """Where the request goes."""
+    return CHAT if request.mode == "chat" else COMPLETIONS
+
+
+def body_of(request: Request, numbers: list[int], model: str, dialect: Dialect) -> dict[str, Any]:
+    """One request for the candidates ``numbers``, in this order, which share one sampling."""
+    sampling = request.sampling_of(numbers[0])
+    body: dict[str, Any] = {"model": model, "stream": True, **sampling_fields(sampling, dialect)}
+    if request.mode == "chat":
+        system = [{"role": "system", "content": request.system}] if request.system else []
+        turns = [{"role": turn.role, "content": turn.text} for turn in request.turns]
+        body["messages"] = [*system, *turns, {"role": "user", "content": request.prompt}]
+    else:
+        body["prompt"] = request.prompt
+    if request.suffix:
+        body["suffix"] = request.suffix
+    if dialect.seed:
+        body["seed"] = seed_of(request, numbers[0])
+    if len(numbers) > 1:
+        body["n"] = len(numbers)
+    if dialect.log_probs:
+        body["logprobs"] = True if request.mode == "chat" else 1
+    if dialect.usage:
+        body["stream_options"] = {"include_usage": True}
+    return body
+
+
+def seed_of(request: Request, number: int) -> int:
+    """The seed of one candidate: the run's, plus its number. Servers that take ``n`` count on from the first."""
+    return (request.seed + number) % _SEEDS
+
+
+def sampling_fields(sampling: Sampling, dialect: Dialect) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "max_tokens": sampling.max_tokens,
+        **dict(dialect.extras),
+        **{name: value for name, value in chosen_extras(sampling).items() if dialect.takes(name)},
+    }
+    if sampling.stop:
+        fields["stop"] = list(sampling.stop[:MAX_STOPS])
+    return fields
+
+
+def chosen_extras(sampling: Sampling) -> dict[str, float]:
+    """The options beyond OpenAI's first ones that this sampling really uses."""
+    values = {
+        "top_k": sampling.top_k,
+        "min_p": sampling.min_p,
+        "repetition_penalty": sampling.repetition_penalty,
+        "repeat_penalty": sampling.repetition_penalty,
+        "presence_penalty": sampling.presence_penalty,
+        "frequency_penalty": sampling.frequency_penalty,
+    }
+    return {name: value for name, value in values.items() if value != max(0.0, NEUTRAL[name])}

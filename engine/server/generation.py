@@ -1,0 +1,268 @@
+"""One run on a server: from a request to its one RunFinished."""
+
+import asyncio
+import contextlib
+import time
+import traceback
+from collections.abc import Callable, Iterable
+
+from engine.contract import (
+    Add,
+    BasslineError,
+    Cancel,
+    CandidateFinished,
+    Emit,
+    Generate,
+    Metrics,
+    RunFinished,
+    RunStarted,
+    Sampling,
+    StepDone,
+    TextAdded,
+)
+from engine.server.candidate import Candidate
+from engine.server.dialect import body_of, way_of
+from engine.server.faults import BrokeOff, Refused, ServerFault
+from engine.server.post import Post
+from engine.server.question import Heeded, Question
+from engine.server.stream import Piece
+
+AS_SERVED = "as served"  # precision, drafter and the rest are the server's own matter
+_STATES = {"stop": "done", "length": "cut", "budget": "cut", "cancelled": "stopped", "error": "failed"}
+_COUNT_S = 2.0  # how long to wait for the server's count of tokens once every text has ended
+
+
+class Generation:
+    """Asks for one request's candidates and tells everything as events.
+
+    Candidates of one sampling come from one request where the server heeds ``n``, else each from a request of its own,
+    all at the same time (``width`` limits how many). A candidate that is stopped has its connection closed as soon as
+    no other candidate hangs on it.
+    """
+
+    def __init__(
+        self,
+        message: Generate,
+        question: Question,
+        heeded: Heeded,
+        post: Post,
+        emit: Emit,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self.run, self.request, self.emit = message.run, message.request, emit
+        self._client, self._model, self._dialect = question.client, question.model, question.dialect
+        self._heeded, self._post = heeded, post
+        self._clock, self._start = clock, clock()
+        self._candidates: dict[int, Candidate] = {}
+        self._asks: dict[int, asyncio.Task[None]] = {}  # by candidate; several may share one
+        self._faults: dict[int, BasslineError] = {}
+        self._group: asyncio.TaskGroup | None = None
+        width = self.request.width or self.request.candidates
+        self._at_a_time = width if self._dialect.n else 1
+        self._turns = asyncio.Semaphore(1 if self._dialect.n and self.request.width else width)
+        self._first_token_at: float | None = None
+        self._chunks = self._widest = 0
+        self._stopped = False
+
+    async def execute(self) -> None:
+        """Never raises: whatever happens, finished candidates are told and RunFinished comes last."""
+        outcome, reason, details = "finished", "", ""
+        work = asyncio.ensure_future(self._work())
+        heed = asyncio.ensure_future(self._post.heed(self.run, lambda message: self._heed(message, work)))
+        try:
+            async with asyncio.timeout(self.request.time_budget_s):
+                await work
+        except asyncio.CancelledError:
+            outcome = "stopped"
+        except TimeoutError:
+            outcome = "budget"
+        except BasslineError as error:
+            outcome, reason = "refused", str(error)
+        except Exception as error:
+            outcome, details = "failed", traceback.format_exc()
+            reason = f"Talking to the server failed: {type(error).__name__}. The details are worth a report."
+        finally:
+            heed.cancel()
+        for candidate in self._candidates.values():
+            self._end(candidate, {"stopped": "cancelled", "budget": "budget"}.get(outcome, "error"))
+        if outcome == "finished" and self._faults:
+            outcome, reason, details = self._trouble()
+        self.emit(RunFinished(self.run, outcome, self._metrics() if self._candidates else None, reason, details))
+
+    async def _work(self) -> None:
+        await self._heeded.check(self.request)
+        self.emit(RunStarted(self.run, 0, tuple(self.request.numbers), self.request.seed))
+        async with asyncio.TaskGroup() as self._group:
+            self._ask_for(self.request.numbers)
+
+    def _heed(self, message: Cancel | Add, work: "asyncio.Future[None]") -> None:
+        if isinstance(message, Add):
+            if self._group is not None and not work.done():
+                first = max(self._candidates) + 1
+                with contextlib.suppress(RuntimeError):  # the last candidate has just ended, and the run with it
+                    self._ask_for(range(first, first + message.count))
+        elif message.candidate is None:
+            work.cancel()
+        elif message.candidate in self._candidates:
+            self._end(self._candidates[message.candidate], "cancelled")
+            self._hang_up(self._asks[message.candidate])
+
+    def _hang_up(self, ask: "asyncio.Task[None]") -> None:
+        """Close the connection when nobody listens to it any more."""
+        if all(self._candidates[n].stop_reason for n, other in self._asks.items() if other is ask):
+            ask.cancel()
+
+    # Asking.
+
+    def _ask_for(self, numbers: Iterable[int]) -> None:
+        alike: dict[Sampling, list[int]] = {}
+        for number in numbers:
+            sampling = self.request.sampling_of(number)
+            self._candidates[number] = Candidate(number, sampling)
+            alike.setdefault(sampling, []).append(number)
+        for group in alike.values():
+            for at in range(0, len(group), self._at_a_time):
+                self._open(group[at : at + self._at_a_time])
+
+    def _open(self, numbers: list[int]) -> None:
+        assert self._group is not None
+        task = self._group.create_task(self._ask(numbers))
+        self._asks.update(dict.fromkeys(numbers, task))
+
+    async def _ask(self, numbers: list[int]) -> None:
+        """One request, and what comes of it. Only a fault in our own code gets out of here."""
+        async with self._turns:
+            candidates = [self._candidates[n] for n in numbers if not self._candidates[n].stop_reason]
+            if not candidates:
+                return
+            self._widest = max(self._widest, sum(not c.stop_reason for c in self._candidates.values()))
+            try:
+                await self._listen(candidates)
+            except Refused as fault:
+                if len(candidates) == 1:
+                    self._fail(candidates, fault)
+            except BasslineError as fault:
+                self._fail(candidates, fault)
+        if len(candidates) > 1:
+            for candidate in candidates:
+                if not candidate.stop_reason:  # this time the server took no ``n``, or none so large
+                    self._open([candidate.number])
+
+    async def _listen(self, candidates: list[Candidate]) -> None:
+        """Read one answer to its end. Of several candidates, those that it never mentions stay open."""
+        body = body_of(self.request, [candidate.number for candidate in candidates], self._model, self._dialect)
+        alone, whole, tokens = len(candidates) == 1, False, None
+        with contextlib.suppress(TimeoutError):
+            async with (
+                asyncio.timeout(None) as patience,
+                contextlib.aclosing(self._client.stream(way_of(self.request), body)) as chunks,
+            ):
+                async for chunk in chunks:
+                    whole, tokens = whole or chunk.last, tokens if chunk.tokens is None else chunk.tokens
+                    for piece in chunk.pieces:
+                        if piece.index < len(candidates):
+                            self._take(candidates[piece.index], piece, wait_for_count=alone and self._dialect.usage)
+                    self._tell_step()
+                    going = [candidate for candidate in candidates if not candidate.finish]
+                    if going and all(candidate.stop_reason for candidate in going):
+                        break
+                    if not going and patience.when() is None:
+                        patience.reschedule(asyncio.get_running_loop().time() + _COUNT_S)
+        if alone and tokens is not None and not candidates[0].stop_reason:
+            candidates[0].tokens = tokens
+        for candidate in candidates:
+            if candidate.finish or (whole and (candidate.heard or alone)):
+                self._end(candidate, candidate.finish or "stop")
+        left = [candidate for candidate in candidates if not candidate.stop_reason]
+        if left and not whole and (any(c.heard for c in left) or not any(c.heard for c in candidates)):
+            raise BrokeOff(f"{self._client.server.host} ended the answer early; the text so far is kept.")
+
+    # Telling.
+
+    def _take(self, candidate: Candidate, piece: Piece, wait_for_count: bool) -> None:
+        if candidate.stop_reason:
+            return
+        text = candidate.add(piece)
+        if piece.tokens:
+            self._first_token_at = self._first_token_at or self._now()
+        if piece.tokens or text:
+            self.emit(TextAdded(self.run, candidate.number, text, candidate.tokens, self._now()))
+        if candidate.stop_reason:
+            self._tell_end(candidate)
+        elif candidate.finish and (candidate.counted or not wait_for_count):
+            self._end(candidate, candidate.finish)
+
+    def _end(self, candidate: Candidate, reason: str) -> None:
+        if candidate.stop_reason:
+            return
+        if candidate.finish == "error" and candidate.number not in self._faults:
+            self._faults[candidate.number] = ServerFault(f"{self._client.server.host} gave up in the middle of a text.")
+        if rest := candidate.end(reason):
+            self.emit(TextAdded(self.run, candidate.number, rest, candidate.tokens, self._now()))
+        self._tell_end(candidate)
+
+    def _fail(self, candidates: list[Candidate], fault: BasslineError) -> None:
+        for candidate in candidates:
+            if not candidate.stop_reason:
+                self._faults[candidate.number] = fault
+                self._end(candidate, "error")
+
+    def _tell_end(self, candidate: Candidate) -> None:
+        candidate.finished_s = self._now()
+        self.emit(
+            CandidateFinished(
+                run=self.run,
+                candidate=candidate.number,
+                state=_STATES[candidate.stop_reason],
+                stop_reason=candidate.stop_reason,
+                text=candidate.text,
+                tokens=candidate.tokens,
+                proposed=0,
+                accepted=0,
+                mean_logprob=candidate.mean_log_prob,
+                at_s=candidate.finished_s,
+            )
+        )
+
+    def _tell_step(self) -> None:
+        """A chunk stands for a step: nobody outside the server can count its own."""
+        self._chunks += 1
+        candidates = self._candidates.values()
+        tokens, active = sum(c.tokens for c in candidates), sum(not c.stop_reason for c in candidates)
+        self.emit(StepDone(self.run, self._chunks, tokens, 0, 0, active, self._now()))
+
+    def _trouble(self) -> tuple[str, str, str]:
+        """Outcome, reason and details when candidates failed: the run has, if all of them did."""
+        by_sentence: dict[str, list[int]] = {}
+        for number, fault in sorted(self._faults.items()):
+            by_sentence.setdefault(str(fault), []).append(number)
+        told = [f"Candidate {', '.join(map(str, numbers))}: {sentence}" for sentence, numbers in by_sentence.items()]
+        if len(self._faults) == len(self._candidates):
+            return "failed", next(iter(by_sentence)), "\n".join(told)
+        return "finished", told[0], "\n".join(told)
+
+    def _now(self) -> float:
+        return self._clock() - self._start
+
+    def _metrics(self) -> Metrics:
+        total, begun = self._now(), self._first_token_at or 0.0
+        ended = sorted(self._candidates.values(), key=lambda candidate: candidate.finished_s)
+        tokens = sum(candidate.tokens for candidate in ended)
+        per_token = [1e3 * (c.finished_s - begun) / c.tokens for c in ended if c.tokens]
+        return Metrics(
+            time_to_first_token_s=self._first_token_at,
+            time_to_first_finished_s=ended[0].finished_s,
+            total_s=total,
+            tokens_per_second=tokens / (total - begun) if tokens else None,
+            ms_per_token_first=per_token[0] if per_token else None,
+            ms_per_token_last=per_token[-1] if per_token else None,
+            ms_per_token_mean=sum(per_token) / len(per_token) if per_token else None,
+            acceptance_rate=None,
+            steps=self._chunks,
+            device=self._client.server.host,
+            precision=AS_SERVED,
+            drafter=AS_SERVED,
+            policy=AS_SERVED,
+            acceptance=AS_SERVED,
+            width=self._widest,
+        )
