@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from app.cli.history import add_history
 from app.cli.output import put
 from engine.contract import ModelChoice, Request, Sampling, Speculation
 from engine.contract.request import ACCEPTANCE_RULES, DRAFTERS, MODES, PRECISIONS
@@ -70,6 +71,7 @@ def parser(program: str = "main.py") -> argparse.ArgumentParser:
     _add_generate(commands)
     _add_test(commands)
     _add_models(commands)
+    add_history(commands)
     return top
 
 
@@ -128,6 +130,7 @@ def _add_generate(commands: "argparse._SubParsersAction[_Parser]") -> None:
     )
     command.add_argument("--tests", type=Path, metavar="FILE", help="tests in Python: bare asserts or a pytest file")
     command.add_argument("--export", metavar="FOLDER", help="save all candidates, the tests and result.json there")
+    command.add_argument("--no-history", action="store_true", help="do not keep this run in the history")
     command.add_argument("--overwrite", action="store_true", help="let --export replace an earlier run in that folder")
     command.add_argument("--json", action="store_true", help="print the run as one JSON object instead of the code")
     command.add_argument(

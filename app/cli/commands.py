@@ -5,12 +5,13 @@ import contextlib
 import io
 import queue
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from app.cli import summary
 from app.cli.arguments import choice_of, parser, request_of
 from app.cli.generation import ConsentMissing, Generation, Job
+from app.cli.history import history
 from app.cli.inputs import check_text, export_folder, read_prompt, read_tests, read_text
 from app.cli.interrupts import INTERRUPTED, on_interrupt
 from app.cli.output import one_line, print_code, print_object, put, say, silence
@@ -20,7 +21,10 @@ from engine.contract import BadRequest, BasslineError, LoadCancelled
 from engine.runner.client import RunnerClient
 from engine.runner.protocol import Answer, ConsentNeeded, Test, TestFinished
 from engine.runner.report import Report
+from engine.session import settings
 from engine.session.export import AlreadyExists, check_folder, chosen, export_run
+from engine.session.journal import history_file
+from engine.session.recorder import Recorder
 from engine.session.run import Run
 
 PASSED, NONE_PASSED, BAD_USE = 0, 1, 2
@@ -66,6 +70,7 @@ def _command(words: list[str]) -> int:
         "generate": generate,
         "test": test,
         "models": models,
+        "history": history,
     }.get(arguments.command)
     if command is None:
         parser().print_help()
@@ -83,8 +88,10 @@ def generate(arguments: argparse.Namespace) -> int:
         _check_export_folder(folder, arguments.overwrite, bool(tests))
     progress = open_progress(arguments.progress)
     engine = open_engine(choice)
-    generation = Generation(Job(request, choice, tests), engine, RunnerClient, _asker(arguments.yes), progress)
-    generation.play()
+    with _kept(arguments, progress) as recorder:
+        job, ask = Job(request, choice, tests), _asker(arguments.yes)
+        generation = Generation(job, engine, RunnerClient, ask, progress, recorder)
+        generation.play()
     run = generation.run
     if generation.interrupted and run.state == "waiting":
         return INTERRUPTED
@@ -106,6 +113,23 @@ def generate(arguments: argparse.Namespace) -> int:
     if generation.interrupted:
         return INTERRUPTED
     return exit_code(run) if saved else BAD_USE
+
+
+@contextlib.contextmanager
+def _kept(arguments: argparse.Namespace, progress: Progress) -> Iterator[Recorder | None]:
+    """What keeps the run in the history, unless the person does not want that; complaints come at the end."""
+    loaded = settings.load()
+    if arguments.no_history or not loaded.settings.history:
+        yield None
+        return
+    complaints = list(loaded.notices)
+    recorder = Recorder(history_file(), said=complaints.append)
+    try:
+        yield recorder
+    finally:
+        recorder.close()
+        for complaint in complaints:
+            progress.note(f"bassline: {complaint}")
 
 
 def exit_code(run: Run) -> int:

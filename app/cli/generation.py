@@ -14,6 +14,7 @@ from app.cli.progress import Progress
 from engine.contract import (
     BasslineError,
     Cancel,
+    CandidateFinished,
     Close,
     Engine,
     Event,
@@ -35,6 +36,7 @@ from engine.runner.protocol import (
     TestProgress,
     TestStarted,
 )
+from engine.session.recorder import Recorder
 from engine.session.run import Run
 
 _NAME = "run"
@@ -84,7 +86,13 @@ class Generation:
     """Plays one job to its end. Afterwards ``run`` holds what came of it, also when it was interrupted."""
 
     def __init__(
-        self, job: Job, engine: Engine, open_runner: OpenRunner, ask_consent: AskConsent, progress: Progress
+        self,
+        job: Job,
+        engine: Engine,
+        open_runner: OpenRunner,
+        ask_consent: AskConsent,
+        progress: Progress,
+        recorder: Recorder | None = None,
     ) -> None:
         self.job = job
         self.run = Run(_NAME, job.request, job.tests)
@@ -92,7 +100,7 @@ class Generation:
         self.load_failed: LoadFailed | None = None
         self.interrupted = False
         self._engine, self._open_runner, self._progress = engine, open_runner, progress
-        self._ask_consent = ask_consent
+        self._ask_consent, self._recorder = ask_consent, recorder
         self._consent = False
         self._testing = bool(job.tests)
         self._runner: Runner | None = None
@@ -163,9 +171,15 @@ class Generation:
         elif isinstance(event, Ready):
             self.ready = event
             self._engine.submit(Generate(_NAME, self.job.request))
+            if self._recorder is not None:
+                self._recorder.begin(self.run, self.job.choice, event)
         elif isinstance(event, LoadFailed):
             self.load_failed = event
         self.run.apply(event)
+        if self._recorder is not None:
+            self._recorder.note(self.run)
+            if isinstance(event, CandidateFinished):
+                self._recorder.flush()  # what is told of as finished outlives a kill
         self._progress.event(event, self.run)
 
     def _tests_say(self, answer: Answer) -> None:
@@ -183,6 +197,8 @@ class Generation:
             case TestFinished():
                 if self._testing:  # after Ctrl-C the last words of cancelled tests are no verdicts
                     self.run.record(number, answer.report, time.monotonic() - self._started_at)
+                    if self._recorder is not None:
+                        self._recorder.note(self.run)
             case ConsentNeeded():
                 self._consent_needed(number, answer.sentence)
         self._progress.tested(self.run, number)
