@@ -1,30 +1,86 @@
 """Where a text ends, as far as the text itself says it: what the sampler and a server's engine share. No torch here."""
 
+from typing import Protocol
+
+from engine.function_end import FunctionEnd
+from engine.selection.code_blocks import end_of_first_block
+
+
+class Rule(Protocol):
+    """Looks at a text that grows."""
+
+    def look(self, text: str) -> tuple[int | None, int]:
+        """Where ``text`` ends, or None so far; and how much of it is certain to be shown whatever follows."""
+
 
 class StopStrings:
-    """Finds the first stop string in a text that arrives in pieces, holding back no more than it must."""
+    """The text ends before the first of these."""
 
     def __init__(self, stop: tuple[str, ...]):
         self._stop = stop
-        self._held = ""
+        self._longest = max(map(len, stop))
+        self._seen = 0
 
-    def feed(self, piece: str) -> tuple[str, bool]:
-        """Text that is certain to be shown, and whether a stop string has ended it."""
-        text = self._held + piece
-        found = [at for at in map(text.find, self._stop) if at >= 0]
-        if found:
-            self._held = ""
-            return text[: min(found)], True
-        keep = self._tail(text)
-        self._held = text[len(text) - keep :]
-        return text[: len(text) - keep], False
-
-    def rest(self) -> str:
-        """What was held back, when nothing more will come."""
-        held, self._held = self._held, ""
-        return held
+    def look(self, text: str) -> tuple[int | None, int]:
+        start = max(0, self._seen - self._longest + 1)
+        self._seen = len(text)
+        found = [at for at in (text.find(stop, start) for stop in self._stop) if at >= 0]
+        return min(found, default=None), len(text) - self._tail(text)
 
     def _tail(self, text: str) -> int:
         """Length of the longest end of ``text`` that could be the beginning of a stop string."""
-        longest = min(len(text), max(map(len, self._stop), default=1) - 1)
+        longest = min(len(text), self._longest - 1)
         return next((n for n in range(longest, 0, -1) if any(s.startswith(text[-n:]) for s in self._stop)), 0)
+
+
+class BlockEnd:
+    """The text ends at the closing fence of its first block of code."""
+
+    def __init__(self) -> None:
+        self._seen = 0  # characters of whole lines that were looked at
+
+    def look(self, text: str) -> tuple[int | None, int]:
+        whole = max(text.rfind("\n"), text.rfind("\r")) + 1
+        fresh = text[self._seen : whole]
+        self._seen = max(whole, self._seen)
+        may_close = "```" in fresh or "~~~" in fresh
+        # Nothing is held back: until its line is over, a fence may turn out to open a block, and is shown either way.
+        return end_of_first_block(text) if may_close else None, len(text)
+
+
+class TextEnd:
+    """Cuts a text that arrives in pieces at the earliest end any rule finds, holding back no more than they must.
+
+    ``code_stop`` is that of ``Sampling``; ``before``: the text that this one goes on from, which a function may have
+    begun in.
+    """
+
+    def __init__(self, stop: tuple[str, ...] = (), code_stop: str = "", before: str = ""):
+        self._text, self._shown = "", 0
+        self._rules: list[Rule] = [StopStrings(stop)] if stop else []
+        if code_stop == "block":
+            self._rules.append(BlockEnd())
+        elif code_stop == "function":
+            self._rules.append(FunctionEnd(before))
+        self.cut: int | None = None  # characters that stay, once an end was found
+
+    @property
+    def length(self) -> int:
+        """Characters that came, shown or not."""
+        return len(self._text)
+
+    def feed(self, piece: str) -> tuple[str, bool]:
+        """Text that is certain to be shown, and whether the text has ended."""
+        self._text += piece
+        looks = [rule.look(self._text) for rule in self._rules]
+        self.cut = min((end for end, _ in looks if end is not None), default=None)
+        until = min((safe for _, safe in looks), default=self.length) if self.cut is None else self.cut
+        return self._show(until), self.cut is not None
+
+    def rest(self) -> str:
+        """What was held back, when nothing more will come."""
+        return self._show(self.length)
+
+    def _show(self, until: int) -> str:
+        shown, self._shown = self._shown, until
+        return self._text[shown:until]

@@ -1,5 +1,6 @@
-"""The one place that ends a candidate: the earliest of an end token, a stop string and the length limit."""
+"""The one place that ends a candidate: the earliest of an end token, an end in the text and the length limit."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -7,22 +8,37 @@ from engine.contract import Request, Sampling
 from engine.sampler.detokenizer import Decode, Detokenizer
 from engine.sampler.penalties import Said
 from engine.sampler.sampling import Place
-from engine.text_end import StopStrings
+from engine.text_end import TextEnd
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What ends a candidate. ``eos_ids``: every id that ends a turn; ``max_tokens``: the end token counts as one."""
+    """What ends a candidate. ``eos_ids``: every id that ends a turn; ``max_tokens``: the end token counts as one.
+
+    ``stop`` and ``code_stop`` are those of ``Sampling``; ``before``: the text that a completion goes on from.
+    """
 
     eos_ids: frozenset[int]
     max_tokens: int
     stop: tuple[str, ...] = ()
+    code_stop: str = ""
+    before: str = ""
 
     @classmethod
     def of(cls, request: Request, candidate: int, eos_ids: frozenset[int], room: int) -> "Limits":
         """Of one candidate of a request; ``room``: tokens that the context leaves."""
         sampling = request.sampling_of(candidate)
-        return cls(eos_ids, min(sampling.max_tokens, room), sampling.stop)
+        before = request.prompt if request.mode == "completion" else ""
+        return cls(eos_ids, min(sampling.max_tokens, room), sampling.stop, sampling.code_stop, before)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One commit: tokens of the row before it, drafts that were verified for it, and those of them that stayed."""
+
+    start: int
+    proposed: int
+    accepted: int
 
 
 @dataclass
@@ -41,14 +57,16 @@ class Row:
     sampling: Sampling = field(default_factory=Sampling)
     tokens: list[int] = field(default_factory=list)
     text: str = ""
-    log_prob: float = 0.0  # sum over the tokens, of the target's own raw log-softmax
+    log_probs: list[float] = field(default_factory=list)  # of each token, the target's own raw log-softmax
     proposed: int = 0
     accepted: int = 0
     stop_reason: str = ""  # empty while the row lives
 
     def __post_init__(self) -> None:
         self._detokenizer = Detokenizer(self.decode)
-        self._stop_strings = StopStrings(self.limits.stop)
+        self._text_end = TextEnd(self.limits.stop, self.limits.code_stop, self.limits.before)
+        self._blocks: list[Block] = []
+        self._reach: list[int] = []  # characters of text that each token and those before it make
         self._said = Said(self.prompt, self.tokens)
 
     @property
@@ -70,38 +88,49 @@ class Row:
 
     @property
     def mean_log_prob(self) -> float | None:
-        return self.log_prob / len(self.tokens) if self.tokens else None
+        return sum(self.log_probs) / len(self.tokens) if self.tokens else None
 
     def commit(self, tokens: list[int], log_probs: list[float], proposed: int = 0) -> None:
         """Append the accepted drafts and the target's own token, up to the cut; all but the last were drafts."""
-        before = len(self.tokens)
+        self._blocks.append(Block(len(self.tokens), proposed, accepted=len(tokens) - 1))
+        self.proposed += proposed
+        self.accepted += len(tokens) - 1
         for token, log_prob in zip(tokens, log_probs, strict=True):
             self.tokens.append(token)
-            self.log_prob += log_prob
+            self.log_probs.append(log_prob)
             if token in self.limits.eos_ids:
                 self.end("stop")
             elif self._show(self._detokenizer.add(token)):
                 self.stop_reason = "stop"
             elif self.room == 0:
                 self.end("length")
+            self._reach.append(self._text_end.length)
             if self.stop_reason:
+                self._cut()
                 break
-        kept = len(self.tokens) - before
-        self.proposed += min(proposed, kept) if self.stop_reason else proposed
-        self.accepted += min(len(tokens) - 1, kept)
 
     def end(self, reason: str) -> None:
         """No token will follow: release the text that was held back."""
         self.stop_reason = reason
         if not self._show(self._detokenizer.flush()):
-            self.text += self._stop_strings.rest()
+            self.text += self._text_end.rest()
 
     def abandon(self, reason: str) -> None:
         """No token will follow, and nothing more is decoded: the text stays as it was shown."""
         self.stop_reason = reason
 
     def _show(self, piece: str) -> bool:
-        """Add what is certain to be shown; True if a stop string ended the text."""
-        text, stopped = self._stop_strings.feed(piece)
+        """Add what is certain to be shown; True if that is where the text ends."""
+        text, ended = self._text_end.feed(piece)
         self.text += text
-        return stopped
+        return ended
+
+    def _cut(self) -> None:
+        """Tokens of which no character is shown go, and with them whatever was counted of them."""
+        if (end := self._text_end.cut) is not None:
+            stay = bisect_left(self._reach, end) + 1 if end else 0
+            del self.tokens[stay:], self.log_probs[stay:]
+        kept = [(block, len(self.tokens) - block.start) for block in self._blocks if block.start < len(self.tokens)]
+        self.proposed = sum(min(block.proposed, tokens) for block, tokens in kept[-1:])
+        self.proposed += sum(block.proposed for block, _ in kept[:-1])
+        self.accepted = sum(min(block.accepted, tokens) for block, tokens in kept)

@@ -42,6 +42,19 @@ class CodeBlock:
         return not self.language or self.language in PYTHON
 
 
+@dataclass(frozen=True)
+class _Fence:
+    """An opening fence: its ticks or tildes, the language it names, and the columns in front of it."""
+
+    marks: str
+    language: str
+    width: int
+
+    @property
+    def may_hold_python(self) -> bool:
+        return not self.language or self.language in PYTHON
+
+
 def blocks(answer: str) -> list[CodeBlock]:
     """Every fenced block, in order. ``"".join`` of a block's lines is its code: no byte is added or changed.
 
@@ -53,24 +66,47 @@ def blocks(answer: str) -> list[CodeBlock]:
     found: list[CodeBlock] = []
     at, strings_can_be_trusted = 0, True
     while at < len(lines):
-        opening = _OPENING.match(lines[at].rstrip("\r\n"))
+        fence = _opening(lines[at])
         at += 1
-        if opening is None:
+        if fence is None:
             continue
-        language = _LANGUAGE.match(opening["info"])
-        name = language[1].lower() if language else ""
-        width = _columns(opening["prefix"])
-        closings = _closings(lines, at, opening["fence"], width)
+        closings = _closings(lines, at, fence)
         end = first = next(closings, None)
-        if first is not None and strings_can_be_trusted and (not name or name in PYTHON):
+        if first is not None and strings_can_be_trusted and fence.may_hold_python:
             end = _outside_strings(lines, at, first, closings)
             if end is None:  # the quotes never balance, so they say nothing about this answer
                 end, strings_can_be_trusted = first, False
-        stop = len(lines) if end is None else end
-        code = "".join(_without_indent(line, width) for line in lines[at:stop])
-        found.append(CodeBlock(code, name, closed=end is not None))
-        at = stop + 1
+        found.append(_block(lines, at, end, fence))
+        at = len(lines) if end is None else end + 1
     return found
+
+
+def end_of_first_block(answer: str) -> int | None:
+    """Where the first block with an answer's code in it is over, whatever follows: right behind its closing fence.
+
+    None while that is open. Shell commands, printed output and empty blocks are not what was asked for. A closing
+    fence counts when its line has ended, because more on it would make it an opening one, and outside of strings.
+    """
+    lines = _LINE.findall(answer)
+    if lines and not lines[-1].endswith(("\n", "\r")):
+        lines.pop()
+    at = 0
+    while at < len(lines):
+        fence = _opening(lines[at])
+        at += 1
+        if fence is None:
+            continue
+        closings = _closings(lines, at, fence)
+        end = next(closings, None)
+        if end is not None and fence.may_hold_python:
+            end = _outside_strings(lines, at, end, closings)
+        if end is None:
+            return None
+        block = _block(lines, at, end, fence)
+        if block.code.strip() and block.language not in _ASIDE:
+            return sum(map(len, lines[:end])) + len(lines[end].rstrip("\r\n"))
+        at = end + 1
+    return None
 
 
 def solution(answer: str) -> CodeBlock:
@@ -131,12 +167,26 @@ def _without_indent(line: str, width: int) -> str:
     return line[cut:]
 
 
-def _closings(lines: list[str], start: int, fence: str, width: int) -> Iterator[int]:
-    """Line numbers from ``start`` on that can close ``fence``, which was opened ``width`` columns in."""
-    closing = re.compile(rf"([ \t]*){re.escape(fence[0])}{{{len(fence)},}}[ \t]*[\r\n]*\Z")
+def _opening(line: str) -> _Fence | None:
+    match = _OPENING.match(line.rstrip("\r\n"))
+    if match is None:
+        return None
+    language = _LANGUAGE.match(match["info"])
+    return _Fence(match["fence"], language[1].lower() if language else "", _columns(match["prefix"]))
+
+
+def _block(lines: list[str], start: int, end: int | None, fence: _Fence) -> CodeBlock:
+    """The block from line ``start`` to its closing fence in line ``end``, or to the end of all lines."""
+    code = "".join(_without_indent(line, fence.width) for line in lines[start:end])
+    return CodeBlock(code, fence.language, closed=end is not None)
+
+
+def _closings(lines: list[str], start: int, fence: _Fence) -> Iterator[int]:
+    """Line numbers from ``start`` on that can close ``fence``."""
+    closing = re.compile(rf"([ \t]*){re.escape(fence.marks[0])}{{{len(fence.marks)},}}[ \t]*[\r\n]*\Z")
     for number in range(start, len(lines)):
         match = closing.match(lines[number])
-        if match and _columns(match[1]) < width + 4:
+        if match and _columns(match[1]) < fence.width + 4:
             yield number
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from engine.contract import Sampling
 from engine.server.stream import Piece
-from engine.text_end import StopStrings
+from engine.text_end import TextEnd
 
 # What servers say besides "stop"; whatever else they say, the text came to its own end.
 _FINISHES = {"length": "length", "max_tokens": "length", "content_filter": "error", "abort": "error", "error": "error"}
@@ -28,7 +28,7 @@ class Candidate:
     _log_probs: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._stop_strings = StopStrings(self.sampling.stop)
+        self._text_end = TextEnd(self.sampling.stop, self.sampling.code_stop)
 
     @property
     def mean_log_prob(self) -> float | None:
@@ -46,7 +46,7 @@ class Candidate:
         self._log_probs += piece.log_probs
         if piece.finish:
             self.finish = _FINISHES.get(piece.finish, "stop")
-        text, stopped = self._stop_strings.feed(piece.text)
+        text, stopped = self._text_end.feed(piece.text)
         self.text += text
         if stopped:
             self.stop_reason = "stop"
@@ -55,6 +55,6 @@ class Candidate:
     def end(self, reason: str) -> str:
         """Nothing will follow: the text that was held back."""
         self.stop_reason = reason
-        rest = self._stop_strings.rest()
+        rest = self._text_end.rest()
         self.text += rest
         return rest

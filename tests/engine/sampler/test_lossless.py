@@ -80,7 +80,7 @@ def test_d2_nothing_after_the_end_token_is_shown_counted_or_ranked(target, lengt
         assert row.stop_reason == "stop"
         assert row.tokens == want.tokens == whole.tokens[: k + 1]
         assert row.accepted <= row.proposed <= k + 1
-        assert row.log_prob == pytest.approx(want.log_prob, abs=1e-4)
+        assert row.log_probs == pytest.approx(want.log_probs, abs=1e-4)
 
 
 PROMPTS = [(seed, 1 if seed < 150 else 4 if seed < 190 else 16) for seed in range(200)]
