@@ -8,8 +8,10 @@ from typing import Any, NoReturn
 
 from app.cli.history import add_history
 from app.cli.output import put
+from app.cli.servers import add_servers
 from engine.contract import ModelChoice, Request, Sampling, Speculation
 from engine.contract.request import ACCEPTANCE_RULES, DRAFTERS, MODES, PRECISIONS
+from engine.session.servers import find
 
 _DESCRIPTION = """\
 Bassline writes several candidates for one coding prompt at once, with a local model,
@@ -72,6 +74,7 @@ def parser(program: str = "main.py") -> argparse.ArgumentParser:
     _add_test(commands)
     _add_models(commands)
     add_history(commands)
+    add_servers(commands)
     return top
 
 
@@ -100,12 +103,15 @@ def request_of(arguments: argparse.Namespace, prompt: str) -> Request:
 
 
 def choice_of(arguments: argparse.Namespace) -> ModelChoice:
+    """Raises BadServer and NoSuchServer for a server that cannot be."""
+    server = find(arguments.server) if arguments.server else None
     return ModelChoice(
-        model=arguments.model,
+        model=server.model if server and arguments.model == ModelChoice.model else arguments.model,
         draft=arguments.draft,
         precision=arguments.precision,
         device=arguments.device,
         offline=arguments.offline,
+        server=server.address if server else "",
     )
 
 
@@ -232,6 +238,12 @@ def _add_model(command: argparse.ArgumentParser) -> None:
         default=ModelChoice.model,
         metavar="NAME",
         help="a name from 'models list', a folder or a GGUF file; 'scripted' plays recorded answers (default: default)",
+    )
+    group.add_argument(
+        "--server",
+        default="",
+        metavar="NAME-OR-ADDRESS",
+        help="let an OpenAI-compatible server do the work; --model is then its name for a model (default: its first)",
     )
     group.add_argument(
         "--draft", default=ModelChoice.draft, metavar="NAME", help="a small model of the same family that guesses ahead"

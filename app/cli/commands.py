@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from app.cli import summary
+from app.cli import servers, summary
 from app.cli.arguments import choice_of, parser, request_of
 from app.cli.generation import ConsentMissing, Generation, Job
 from app.cli.history import history
@@ -71,6 +71,7 @@ def _command(words: list[str]) -> int:
         "test": test,
         "models": models,
         "history": history,
+        "servers": servers.command,
     }.get(arguments.command)
     if command is None:
         parser().print_help()

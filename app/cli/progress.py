@@ -97,9 +97,8 @@ class PlainLines(Silent):
             )
         elif isinstance(event, RunStarted):
             count = len(event.candidates)
-            self.note(
-                f"{count} candidate{'s' * (count != 1)}, seed {event.seed}, prompt of {event.prompt_tokens} tokens."
-            )
+            prompt = f", prompt of {event.prompt_tokens} tokens" if event.prompt_tokens else ""  # a server keeps it
+            self.note(f"{count} candidate{'s' * (count != 1)}, seed {event.seed}{prompt}.")
         elif isinstance(event, CandidateFinished):
             alike = run.candidates[event.candidate].same_as if run else None
             same = f", {alike.reason} as candidate {alike.number}" if alike else ""

@@ -15,7 +15,7 @@ class Loading:
 
 @dataclass(frozen=True)
 class Ready:
-    """The models are loaded. ``context`` is in tokens; ``note`` is a sentence, or empty."""
+    """The models are loaded. ``context`` is in tokens, 0 when a server does not say; ``note``: a sentence, or empty."""
 
     model: str
     device: str
@@ -40,7 +40,7 @@ class LoadFailed:
 
 @dataclass(frozen=True)
 class RunStarted:
-    """The prompt was accepted: its length in tokens, and the numbers of the candidates."""
+    """The prompt was accepted: its length in tokens (0: not known), and the numbers of the candidates."""
 
     run: str
     prompt_tokens: int

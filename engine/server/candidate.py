@@ -14,11 +14,13 @@ _FINISHES = {"length": "length", "max_tokens": "length", "content_filter": "erro
 class Candidate:
     """``tokens`` is what the server lets us know: exact with log-probabilities, else the pieces so far.
 
-    ``finish``: the server's last word on it; ``stop_reason``: ours, empty while it lives.
+    ``before``: the text that it goes on from, if it completes one. ``finish``: the server's last word on it;
+    ``stop_reason``: ours, empty while it lives.
     """
 
     number: int
     sampling: Sampling
+    before: str = ""
     text: str = ""
     tokens: int = 0
     heard: bool = False
@@ -28,7 +30,7 @@ class Candidate:
     _log_probs: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._text_end = TextEnd(self.sampling.stop, self.sampling.code_stop)
+        self._text_end = TextEnd(self.sampling.stop, self.sampling.code_stop, self.before)
 
     @property
     def mean_log_prob(self) -> float | None:

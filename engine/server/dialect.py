@@ -28,12 +28,14 @@ class Dialect:
 
     ``extras``: the options of ``NEUTRAL`` that the server takes, with the value that means nothing to it. ``usage``:
     it counts tokens when asked to. ``log_probs``: it can be asked for them.
+    ``says_why``: its texts come with a reason for their end, so that one without was interrupted.
     """
 
     n: bool = False
     seed: bool = False
     log_probs: bool = False
     usage: bool = False
+    says_why: bool = False
     extras: tuple[tuple[str, float], ...] = ()
 
     def takes(self, option: str) -> bool:
@@ -85,7 +87,8 @@ def body_of(request: Request, numbers: list[int], model: str, dialect: Dialect) 
     if len(numbers) > 1:
         body["n"] = len(numbers)
     if dialect.log_probs:
-        body["logprobs"] = True if request.mode == "chat" else 1
+        # The likeliest token too, though nobody looks at it: some servers give none at all without a number.
+        body |= {"logprobs": True, "top_logprobs": 1} if request.mode == "chat" else {"logprobs": 1}
     if dialect.usage:
         body["stream_options"] = {"include_usage": True}
     return body

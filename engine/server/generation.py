@@ -118,7 +118,8 @@ class Generation:
         alike: dict[Sampling, list[int]] = {}
         for number in numbers:
             sampling = self.request.sampling_of(number)
-            self._candidates[number] = Candidate(number, sampling)
+            before = "" if self.request.mode == "chat" else self.request.prompt
+            self._candidates[number] = Candidate(number, sampling, before)
             alike.setdefault(sampling, []).append(number)
         for group in alike.values():
             for at in range(0, len(group), self._at_a_time):
@@ -171,11 +172,16 @@ class Generation:
         if alone and tokens is not None and not candidates[0].stop_reason:
             candidates[0].tokens = tokens
         for candidate in candidates:
-            if candidate.finish or (whole and (candidate.heard or alone)):
+            if candidate.finish or (whole and not self._dialect.says_why and (candidate.heard or alone)):
                 self._end(candidate, candidate.finish or "stop")
         left = [candidate for candidate in candidates if not candidate.stop_reason]
-        if left and not whole and (any(c.heard for c in left) or not any(c.heard for c in candidates)):
-            raise BrokeOff(f"{self._client.server.host} ended the answer early; the text so far is kept.")
+        if left and (alone or any(c.heard for c in left) or not any(c.heard for c in candidates)):
+            host = self._client.server.host
+            if whole:
+                raise BrokeOff(
+                    f"{host} interrupted the answer; if it serves one request at a time, set the width to 1."
+                )
+            raise BrokeOff(f"{host} ended the answer early; the text so far is kept.")
 
     # Telling.
 

@@ -112,7 +112,7 @@ async def look_at(client: Client, model: str) -> Probe:
         seed=seed,
         chat=question.mode == "chat",
         context=_context(next((entry for entry in entries if entry["id"] == model), {})),
-        dialect=replace(dialect, n=n, log_probs=once.has_log_probs),
+        dialect=replace(dialect, n=n, log_probs=once.has_log_probs, says_why=once.says_why),
     )
 
 

@@ -29,11 +29,12 @@ _CHANGES = {
 
 @dataclass(frozen=True)
 class Answer:
-    """``first_token_s``: seconds until it began."""
+    """``first_token_s``: seconds until it began; ``says_why``: it came with a reason for its end."""
 
     texts: tuple[str, ...]
     first_token_s: float | None
     has_log_probs: bool
+    says_why: bool
     prompt_tokens: int | None
 
 
@@ -54,7 +55,7 @@ class Question:
         body = body_of(request, list(request.numbers), self.model, self.dialect)
         start, first = time.monotonic(), None
         texts: dict[int, str] = {0: ""}
-        log_probs, prompt_tokens = False, None
+        log_probs, says_why, prompt_tokens = False, False, None
         async with contextlib.aclosing(self.client.stream(way_of(request), body)) as chunks:
             async for chunk in chunks:
                 if chunk.prompt_tokens is not None:
@@ -63,8 +64,9 @@ class Question:
                     if piece.tokens and first is None:
                         first = time.monotonic() - start
                     log_probs = log_probs or bool(piece.log_probs)
+                    says_why = says_why or bool(piece.finish)
                     texts[piece.index] = texts.get(piece.index, "") + piece.thought + piece.text
-        return Answer(tuple(text for _, text in sorted(texts.items())), first, log_probs, prompt_tokens)
+        return Answer(tuple(text for _, text in sorted(texts.items())), first, log_probs, says_why, prompt_tokens)
 
 
 class Heeded:
