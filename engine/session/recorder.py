@@ -109,6 +109,10 @@ class Recorder:
         frozen = [replace(candidate, _pieces=[candidate.text]) for candidate in news]
         self._jobs.put(_Changes(noted, row, frozen, run.request.prompt))
 
+    def keeps(self, run: Run) -> bool:
+        """Whether it was begun or resumed here."""
+        return run in self._noted
+
     def id_of(self, run: Run) -> int | None:
         """Its number in the history, once it is there."""
         noted = self._noted.get(run)

@@ -29,7 +29,7 @@ Values = Mapping[str, Any]
 class Settings:
     """``font_size`` in points, 0 for the system's. ``editor``: a command line, ``{file}`` in it is the file's path;
     empty for what the system opens such files with. ``folder``: where to save; ``proxy``: an address, empty for what
-    the environment says. ``run_code`` False: no test ever runs. ``model`` and ``draft`` are those used last.
+    the environment says. ``run_code`` False: no test ever runs.
     """
 
     theme: str = "system"
@@ -41,8 +41,6 @@ class Settings:
     run_code: bool = True
     candidates: int = Request.candidates
     sampling: Sampling = field(default_factory=Sampling)
-    model: str = ""
-    draft: str = ""
 
     def __post_init__(self) -> None:
         """Raises BadRequest with a sentence, as the parts of a request do."""

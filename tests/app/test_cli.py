@@ -42,6 +42,10 @@ METRIC_KEYS = [
     "drafter",
     "policy",
     "acceptance",
+    "plain_step_share",
+    "mean_draft_length",
+    "speedup",
+    "width",
 ]
 
 

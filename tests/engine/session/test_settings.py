@@ -21,8 +21,6 @@ CHOSEN = Settings(
     run_code=False,
     candidates=16,
     sampling=Sampling(0.3, 0.9, 40, 99, ("\n\n", '"""'), 0.05, 1.1, 0.5, -0.5, "block"),
-    model="m",
-    draft="d",
 )
 
 
@@ -73,9 +71,9 @@ def test_unknown_keys_stay(file: Path) -> None:
 )
 def test_a_value_that_cannot_be(file: Path, line: str, words: str) -> None:
     file.parent.mkdir()
-    file.write_text(f'model = "kept"\n{line}\n')
+    file.write_text(f'editor = "kept"\n{line}\n')
     loaded = load(file)
-    assert loaded.settings.model == "kept"
+    assert loaded.settings.editor == "kept"
     assert len(loaded.notices) == bool(words)
     assert words in "".join(loaded.notices)
     assert file.exists()

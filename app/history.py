@@ -1,0 +1,177 @@
+"""Keeps every run in the history, and brings earlier ones back into view."""
+
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+
+from app.loading import ModelLoading
+from app.run_settings import RunSettings
+from app.running import Running
+from app.testing import Testing
+from app.widgets.history_dock import HistoryDock
+from app.widgets.main_window import MainWindow
+from app.widgets.past_strip import PastStrip
+from app.words import tr
+from engine.contract import BasslineError
+from engine.session.journal import Entry, Journal
+from engine.session.record import Kept, title
+from engine.session.recorder import Recorder
+from engine.session.run import Run
+
+
+class History(QObject):
+    """The recorder writes on its own thread; what is listed and opened is read here.
+
+    ``past`` is the run from the history that is in view and can only be read; ``changed`` is said when that changes.
+    """
+
+    changed = Signal()
+    _said = Signal(str)
+    _wrote = Signal()
+    _left = Signal(object)
+
+    def __init__(
+        self,
+        window: MainWindow,
+        loading: ModelLoading,
+        running: Running,
+        testing: Testing,
+        file: Path,
+        parent: QObject | None = None,
+    ):
+        super().__init__(parent)
+        self._window, self._loading, self._running, self._testing = window, loading, running, testing
+        self.keeping = True
+        self.past: Kept | None = None
+        self._journal: Journal | None = None
+        self._file = file
+        self.dock = HistoryDock(window.theme, window)
+        self._strip = PastStrip()
+        window.add_dock(self.dock, "history")
+        window.add_strip(self._strip)
+        from_the_writer = Qt.ConnectionType.QueuedConnection
+        self._said.connect(window.notice.say, from_the_writer)
+        self._wrote.connect(self.dock.refresh, from_the_writer)
+        self._left.connect(self._offer, from_the_writer)
+        self._recorder = Recorder(file, self._said.emit, self._wrote.emit)
+        self._connect()
+
+    def recover(self) -> None:
+        """Offer what the last start left unfinished, if it ended early."""
+        self._recorder.recover(self._left.emit)
+
+    def close(self) -> bool:
+        """Write what is left; false if that took too long."""
+        self.dock.close_down()
+        if self._running.run is not None:
+            self._recorder.note(self._running.run)
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+        return self._recorder.close()
+
+    def _connect(self) -> None:
+        self._running.began.connect(self._begin)
+        self._running.in_view.connect(self._viewed)
+        for signal in (self._running.candidate_ended, self._running.changed, self._running.finished):
+            signal.connect(self._note)
+        self._loading.drained.connect(self._note)
+        self._testing.changed.connect(self._note)
+        self._strip.use_again.connect(self.use_again)
+        self.dock.wanted.connect(self._list)
+        self.dock.open_chosen.connect(self.open)
+        self.dock.delete_chosen.connect(self._delete)
+        self.dock.undo_chosen.connect(self._restore)
+        self.dock.undo_over.connect(self._recorder.purge)
+
+    # What goes on is kept.
+
+    @Slot(object)
+    def _begin(self, run: Run) -> None:
+        self._leave_past()
+        if self.keeping and not self._recorder.keeps(run):
+            self._recorder.begin(run, self._loading.loaded, self._loading.ready)
+        self._note()
+
+    @Slot()
+    def _note(self) -> None:
+        if self._running.run is not None and self.past is None:
+            self._recorder.note(self._running.run)
+        self.dock.block_opening(tr("Something is running; stop it first.") if self._busy else "")
+
+    @property
+    def _busy(self) -> bool:
+        return self._running.busy or self._testing.busy or self._loading.busy
+
+    # What was kept comes back.
+
+    @Slot(int)
+    def open(self, id: int) -> None:
+        """Put an earlier run into view, to be read."""
+        if self._busy:
+            return
+        try:
+            kept = self._read().load(id)
+        except BasslineError as error:
+            self._window.notice.say(str(error))
+            return
+        self.past = kept
+        self._running.show(kept.run)
+        self._strip.show_run(title(kept.run.request.prompt), f"{kept.began.astimezone():%Y-%m-%d %H:%M}")
+        self.changed.emit()
+
+    @Slot()
+    def use_again(self) -> None:
+        """Its prompt, tests and settings come into the window, and the run can go on."""
+        kept = self.past
+        if kept is None:
+            return
+        request = kept.run.request
+        self._window.prompt.replace_text(request.prompt)
+        self._window.tests.replace_text(kept.run.tests)
+        self._window.bar.apply(RunSettings.of(request, kept.choice))
+        self._recorder.resume(kept.run, kept.id)
+        self._leave_past()
+        self._window.go_to_editor(self._window.prompt)
+
+    @Slot(object)
+    def _viewed(self, run: Run) -> None:
+        if self.past is not None and run is not self.past.run:
+            self._leave_past()
+
+    def _leave_past(self) -> None:
+        self.past = None
+        self._strip.hide()
+        self.changed.emit()
+
+    @Slot(object)
+    def _offer(self, left: list[Entry]) -> None:
+        last = left[0]
+        words = tr("Bassline ended early: {finished} of {n} candidates of “{title}” had finished and are kept.")
+        self._window.notice.say(
+            words.format(finished=last.finished, n=last.candidates, title=last.title[:60]),
+            tone="warning",
+            choices=[(tr("Show"), lambda: self.open(last.id)), (tr("Discard"), lambda: self._delete(last.id))],
+        )
+
+    # The list.
+
+    def _read(self) -> Journal:
+        if self._journal is None:
+            self._journal = Journal(self._file)
+        return self._journal
+
+    @Slot(str)
+    def _list(self, search: str) -> None:
+        try:
+            self.dock.show_entries(self._read().entries(search))
+        except BasslineError as error:
+            self._window.notice.say(str(error))
+
+    @Slot(int)
+    def _delete(self, id: int) -> None:
+        self._recorder.delete(id)
+
+    @Slot(int)
+    def _restore(self, id: int) -> None:
+        self._recorder.restore(id)
