@@ -7,6 +7,8 @@ shortened by forgetting, and the next write lands on the stale slots.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +21,55 @@ from kernels.attention.torch import prefix_suffix_attention, visibility
 # No mask function is registered under it: transformers then builds no [B, 1, Q, S] mask at all.
 ATTENTION_NAME = "bassline"
 GROWTH = 128  # slots added when a slab is full
+PADDING = 2  # padded queries that cost about as much as one more call of the attention
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Neighbouring rows of a step that attend in one call, each with ``width`` queries, padding included.
+
+    ``tokens``: where the rows' queries lie in the packed line. ``places``: row within the stretch and offset of each
+    of them; None where every row has ``width`` and nothing is padded.
+    """
+
+    rows: slice
+    tokens: slice
+    width: int
+    places: tuple[Tensor, Tensor] | None
+
+    def gather(self, line: Tensor) -> Tensor:
+        """Packed queries ``[1, H, T, D]`` -> those of the stretch, one line per row ``[b, H, width, D]``."""
+        tokens = line[0, :, self.tokens].transpose(0, 1)  # [t, H, D]
+        if self.places is None:
+            return tokens.unflatten(0, (-1, self.width)).transpose(1, 2)
+        grid = tokens.new_zeros(self.rows.stop - self.rows.start, self.width, *tokens.shape[1:])
+        grid[self.places] = tokens
+        return grid.transpose(1, 2)
+
+    def scatter(self, out: Tensor) -> Tensor:
+        """``[b, H, width, D]`` -> ``[t, H, D]``, in line order, without padding."""
+        out = out.transpose(1, 2)
+        return out.flatten(0, 1) if self.places is None else out[self.places]
+
+
+def stretches(counts: Sequence[int], device: torch.device) -> list[Stretch]:
+    """Cut the rows where padding them to one width would cost more than another call does."""
+    edges, start, width, total = [0], 0, 0, 0
+    for row, count in enumerate(counts):
+        width, total = max(width, count), total + count
+        if width * (row + 1 - start) - total > PADDING:
+            edges.append(row)
+            start, width, total = row, count, count
+    found, token = [], 0
+    for first, last in pairwise([*edges, len(counts)]):
+        own = counts[first:last]
+        places = None
+        if min(own) < max(own):
+            rows = torch.repeat_interleave(torch.arange(len(own)), torch.tensor(own))
+            places = (rows.to(device), torch.cat([torch.arange(count) for count in own]).to(device))
+        found.append(Stretch(slice(first, last), slice(token, token + sum(own)), max(own), places))
+        token += sum(own)
+    return found
 
 
 class Step:
@@ -32,20 +83,21 @@ class Step:
     ):
         self.batch, self.width = len(counts), max(counts)
         self.prefix_length, self.packed = prefix_length, packed
-        # Row, offset and position of every true token, in line order: [T] each.
+        # Row, offset and slot of every true token, in line order: [T] each.
         self.rows = torch.repeat_interleave(torch.arange(self.batch), torch.tensor(counts)).to(device)
         self.offsets = torch.cat([torch.arange(count) for count in counts]).to(device)
         first = torch.tensor(starts, device=device)[:, None]
         # [B, Q]; a padded query sees what the row's own tokens see, and its output is thrown away.
         self.grid = first + torch.arange(self.width, device=device)
-        self.is_uniform = min(counts) == self.width
+        self.token_slots = self.grid[self.rows, self.offsets] - prefix_length
         self.slots = int(max(s + c for s, c in zip(starts, counts, strict=True))) - prefix_length
-        self._masks: dict[int | None, Tensor] = {}
+        self.stretches = stretches(counts, device) if packed else []
+        self._masks: dict[tuple[int, int | None, torch.dtype], Tensor] = {}
 
     @property
     def positions(self) -> Tensor:
         """Position ids for the model: ``[1, T]`` packed, ``[B, Q]`` padded."""
-        return self.grid[self.rows, self.offsets][None] if self.packed else self.grid
+        return self.token_slots[None] + self.prefix_length if self.packed else self.grid
 
     def line(self, tokens: Sequence[Sequence[int]]) -> Tensor:
         """Token ids in the line's shape."""
@@ -57,11 +109,13 @@ class Step:
         """``[1, T, ...]`` or ``[B, Q, ...]`` -> ``[T, ...]`` without padding."""
         return per_token[0] if self.packed else per_token[self.rows, self.offsets]
 
-    def mask(self, window: int | None) -> Tensor:
-        """Shared by all layers with the same window: ``[B, Q, P + S]``."""
-        if window not in self._masks:
-            self._masks[window] = visibility(self.grid, self.prefix_length, self.slots, window)
-        return self._masks[window]
+    def mask(self, rows: slice, width: int, window: int | None, dtype: torch.dtype) -> Tensor:
+        """Of some rows, shared by all layers with the same window: ``[b, width, P + S]``."""
+        key = (rows.start, window, dtype)
+        if key not in self._masks:
+            grid = self.grid[rows, :width]
+            self._masks[key] = visibility(grid, self.prefix_length, self.slots, window).to(dtype)
+        return self._masks[key]
 
 
 class RaggedLayer(CacheLayerMixin):
@@ -86,9 +140,9 @@ class RaggedLayer(CacheLayerMixin):
             self.lazy_initialization(key_states, value_states)
         step = self.owner.step
         self._reserve(step.batch, step.slots)
-        slots = step.grid[step.rows, step.offsets] - step.prefix_length
-        self.keys[step.rows, :, slots] = step.true_tokens(key_states.transpose(1, 2)).to(self.keys.dtype)
-        self.values[step.rows, :, slots] = step.true_tokens(value_states.transpose(1, 2)).to(self.values.dtype)
+        where = (step.rows, slice(None), step.token_slots)
+        self.keys[where] = step.true_tokens(key_states.transpose(1, 2)).to(self.keys.dtype)
+        self.values[where] = step.true_tokens(value_states.transpose(1, 2)).to(self.values.dtype)
         return self.keys[: step.batch, :, : step.slots], self.values[: step.batch, :, : step.slots]
 
     def _reserve(self, rows: int, slots: int) -> None:
@@ -189,37 +243,18 @@ def ragged_attention(
     prefix = cache.layers[module.layer_idx].prefix
     if prefix is not None and hasattr(module, "expand_kv"):  # MLA caches latents and expands what update() returned
         prefix = module.expand_kv(*prefix)  # type: ignore[operator]
-    out = prefix_suffix_attention(
-        _to_grid(query, step),
-        prefix,
-        (key, value),
-        step.mask(sliding_window),
-        scaling=query.shape[-1] ** -0.5 if scaling is None else scaling,
-        softcap=softcap,
-        sinks=s_aux,
-    )
-    return _to_line(out.transpose(1, 2), step), None
+    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    wide = torch.promote_types(key.dtype, torch.float32)
 
+    def attend(query: Tensor, rows: slice) -> Tensor:
+        mask = step.mask(rows, query.shape[2], sliding_window, wide)
+        slabs = (key[rows], value[rows])
+        return prefix_suffix_attention(query, prefix, slabs, mask, scaling=scaling, softcap=softcap, sinks=s_aux)
 
-def _to_grid(query: Tensor, step: Step) -> Tensor:
-    """Packed queries ``[1, H, T, D]`` -> one line per row ``[B, H, Q, D]``; padded ones are that already."""
     if not step.packed:
-        return query
-    tokens = query[0].transpose(0, 1)  # [T, H, D]
-    if step.is_uniform:
-        return tokens.unflatten(0, (step.batch, step.width)).transpose(1, 2)
-    grid = tokens.new_zeros(step.batch, step.width, *tokens.shape[1:])
-    grid[step.rows, step.offsets] = tokens
-    return grid.transpose(1, 2)
-
-
-def _to_line(out: Tensor, step: Step) -> Tensor:
-    """``[B, Q, H, D]`` -> ``[1, T, H, D]`` when packed."""
-    if not step.packed:
-        return out.contiguous()
-    if step.is_uniform:
-        return out.reshape(1, -1, *out.shape[2:])
-    return out[step.rows, step.offsets][None]
+        return attend(query, slice(0, step.batch)).transpose(1, 2).contiguous(), None
+    parts = [part.scatter(attend(part.gather(query), part.rows)) for part in step.stretches]
+    return (parts[0] if len(parts) == 1 else torch.cat(parts))[None], None
 
 
 AttentionInterface.register(ATTENTION_NAME, ragged_attention)

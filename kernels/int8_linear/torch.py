@@ -58,6 +58,14 @@ def pack(quantized: torch.Tensor, scale: torch.Tensor) -> PackedWeight:
     return PackedWeight(packed, *quantized.shape)
 
 
+def unpack(weight: PackedWeight) -> tuple[torch.Tensor, torch.Tensor]:
+    """What ``pack`` was given: int8 ``[out, in]`` and float32 ``[out]``, to the bit."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*quantize.*deprecated", category=UserWarning)
+        tensor, _ = torch.ops.quantized.linear_unpack(weight.packed)
+        return tensor.int_repr(), tensor.q_per_channel_scales().float()
+
+
 def int8_linear(x: torch.Tensor, weight: PackedWeight, bias: torch.Tensor | None = None) -> torch.Tensor:
     """``x @ weight.T + bias`` for float32 ``x [..., in]``, giving float32 ``[..., out]``.
 
@@ -65,7 +73,7 @@ def int8_linear(x: torch.Tensor, weight: PackedWeight, bias: torch.Tensor | None
     element (so the scale and the bias are not fused into one multiply-add).
     """
     rows = x.reshape(-1, weight.in_features)
-    largest = rows.abs().amax(dim=1, keepdim=True).clamp_min_(_TINY)
+    largest = rows.abs().amax(dim=1, keepdim=True).clamp_min_(_TINY)  # one norm op would be 6 times as slow
     product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
         rows / largest, _INPUT_SCALE, _INPUT_ZERO, weight.packed
     ).mul_(largest)
