@@ -8,7 +8,7 @@ from engine.contract.errors import BadRequest
 
 DRAFTERS = ("auto", "suffix", "draft-model", "hybrid", "none")
 ACCEPTANCE_RULES = ("coupled", "rejection")
-PRECISIONS = ("auto", "int8", "float32", "bfloat16", "float16")
+PRECISIONS = ("auto", "int8", "int4", "float32", "bfloat16", "float16")
 MODES = ("chat", "completion", "fill-in-the-middle")
 CODE_STOPS = ("", "block", "function")
 GOALS = ("all", "first")
@@ -170,6 +170,11 @@ class Request:
         _require(
             not self.suffix or self.mode == "fill-in-the-middle",
             "Text after the gap belongs to fill-in-the-middle mode; choose it, or drop the text.",
+        )
+        _require(
+            self.mode == "completion"
+            or all(sampling.code_stop != "function" for sampling in (self.sampling, *self.overrides.values())),
+            "Stopping after the first function belongs to completion mode; choose it, or stop after the first block.",
         )
         _require(self.first_candidate >= 1, f"Candidates are numbered from 1, not from {self.first_candidate}.")
         _require(self.goal in GOALS, f"Goal {self.goal!r} is not known; choose all or first.")

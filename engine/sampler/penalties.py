@@ -4,7 +4,9 @@ At a position inside a draft, the drafts before it count as said. So each distri
 the same place, and speculation stays lossless.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 import torch
 from torch import Tensor
@@ -49,27 +51,34 @@ def penalised(logits: Tensor, places: Sequence[tuple[Sampling, Said | None, Sequ
     Only ids that were seen are touched. Ids at or above V are another model's and are left out.
     """
     changed = logits.clone()
-    for row, out, (sampling, said, ahead) in zip(logits, changed, places, strict=True):
+    start = 0
+    # Positions of one row share what it has said; only the drafts ahead of them differ.
+    for _, group in groupby(places, lambda place: id(place[1])):
+        of_row = list(group)
+        (sampling, said, _), rows = of_row[0], slice(start, start + len(of_row))
+        start += len(of_row)
         if said is None or not has_penalty(sampling):
             continue
-        _write(out, row, *said.listed(logits.device), sampling)
-        if ahead:
-            counts = said.counts()
-            again = {id_: counts.get(id_, 0) + list(ahead).count(id_) for id_ in ahead}
-            _write(out, row, *_tensors(again, logits.device), sampling)
+        _write(changed[rows], logits[rows], *said.listed(logits.device), sampling)
+        counts = said.counts()
+        for at, (_, _, ahead) in zip(range(rows.start, rows.stop), of_row, strict=True):
+            if ahead:
+                times = Counter(ahead)
+                times.update({id_: counts[id_] for id_ in times if id_ in counts})
+                _write(changed[at : at + 1], logits[at : at + 1], *_tensors(times, logits.device), sampling)
     return changed
 
 
 def _write(out: Tensor, logits: Tensor, ids: Tensor, times: Tensor, sampling: Sampling) -> None:
-    """Penalise ``ids`` ``[S]`` that occur ``times`` in the answer: from ``logits`` ``[V]`` into ``out`` ``[V]``."""
-    inside = ids < len(logits)
+    """Penalise ``ids`` ``[S]`` that occur ``times`` in the answer: from ``logits`` ``[T, V]`` into ``out``."""
+    inside = ids < logits.shape[1]
     ids, times = ids[inside], times[inside]
-    seen = logits[ids]
+    seen = logits[:, ids]
     seen = torch.where(seen > 0, seen / sampling.repetition_penalty, seen * sampling.repetition_penalty)
-    out[ids] = seen - sampling.frequency_penalty * times - sampling.presence_penalty * (times > 0)
+    out[:, ids] = seen - (sampling.frequency_penalty * times + sampling.presence_penalty * (times > 0))
 
 
-def _tensors(counts: dict[int, int], device: torch.device) -> tuple[Tensor, Tensor]:
+def _tensors(counts: Mapping[int, int], device: torch.device) -> tuple[Tensor, Tensor]:
     return (
         torch.tensor(list(counts), dtype=torch.long, device=device),
         torch.tensor(list(counts.values()), dtype=torch.long, device=device),
