@@ -202,6 +202,14 @@ class RaggedCache(Cache):
             layer.freeze(length)
         self.prefix_length = length
 
+    def stretch_prefix(self, length: int) -> None:
+        """Pretend that the prompt had ``length`` tokens: what is there, over and over. To measure, not to answer."""
+        index = torch.arange(length) % self.prefix_length
+        for layer in self.layers:
+            keys, values = layer.prefix
+            layer.prefix = (keys[:, :, index.to(keys.device)], values[:, :, index.to(values.device)])
+        self.prefix_length = length
+
     def keep(self, rows: Sequence[int]) -> None:
         """Compaction: only these rows stay, in this order. Row numbers change accordingly."""
         for layer in self.layers:

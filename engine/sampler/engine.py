@@ -1,5 +1,6 @@
 """The sampler as an engine: owns the models, answers messages, lives on one thread."""
 
+import gc
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from engine.contract import (
     RunFinished,
 )
 from engine.models.loader import LoadedModel, load
+from engine.models.names import resolve
 from engine.models.pairing import check_pair
 from engine.sampler.acceptance import Coupled, Rejection
 from engine.sampler.cost_table import CostTable, measured_once
@@ -33,7 +35,7 @@ from engine.sampler.decoder import Decoder
 from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.drafters.draft_model import DraftModelDrafter
 from engine.sampler.drafters.suffix import SuffixDrafter
-from engine.sampler.faults import sentence_for
+from engine.sampler.faults import is_out_of_memory, kind_of, sentence_for
 from engine.sampler.generation import Generation
 from engine.sampler.policies import open_policy
 from engine.sampler.ragged_model import RaggedModel
@@ -51,9 +53,16 @@ class Loader(Protocol):
         precision: str,
         device: str,
         offline: bool,
+        ignore_fit: bool,
         progress: Callable[[Loading], None],
         cancelled: Callable[[], bool],
     ) -> LoadedModel: ...
+
+
+class Resolver(Protocol):
+    """See ``engine.models.names.resolve``: whether a name means a model here, known without loading anything."""
+
+    def __call__(self, name: str, *, precision: str, device: str) -> object: ...
 
 
 @dataclass
@@ -66,6 +75,7 @@ class LoadedPair:
     costs: CostTable
     draft: LoadedModel | None = None
     ragged_draft: RaggedModel | None = None
+    note: str = ""
 
 
 def exact_cache_dtype(model: LoadedModel) -> torch.dtype | None:
@@ -75,14 +85,14 @@ def exact_cache_dtype(model: LoadedModel) -> torch.dtype | None:
     float32 attention rounds differently for each batch shape, and one such last bit tips int8 roundings all through
     the layers behind it. In float64 those differences are gone before the next rounding to float32.
     """
-    return torch.float64 if model.precision == "int8" else None
+    return torch.float64 if model.precision == "int8" and model.device.type == "cpu" else None
 
 
 class SamplerEngine:
     """See ``engine.contract.Engine``."""
 
-    def __init__(self, loader: Loader = load):
-        self._loader = loader
+    def __init__(self, loader: Loader = load, resolver: Resolver = resolve):
+        self._loader, self._resolve = loader, resolver
         self._mailbox = Mailbox()
         self._pair: LoadedPair | None = None
         self._cancelled = False
@@ -100,18 +110,28 @@ class SamplerEngine:
         emit(Closed())
 
     def _load(self, choice: ModelChoice, emit: Emit) -> None:
-        self._pair, self._cancelled = None, False  # two targets at once may not fit
+        """A name that means nothing leaves the loaded model as it is; any other failure leaves none."""
+        self._cancelled = False
         try:
+            for name in filter(None, (choice.model, choice.draft)):
+                self._resolve(name, precision=choice.precision, device=choice.device)
+            self._unload()  # two targets at once may not fit
             self._pair = pair = self._open_pair(choice, emit)
         except LoadCancelled as error:
             emit(LoadFailed(str(error), cancelled=True))
         except BasslineError as error:
-            emit(LoadFailed(str(error)))
+            emit(LoadFailed(str(error), kind=kind_of(error)))
         except Exception as error:
-            emit(LoadFailed(sentence_for(error, "Loading the model"), traceback.format_exc()))
+            emit(LoadFailed(sentence_for(error, "Loading the model"), traceback.format_exc(), kind=kind_of(error)))
         else:
             target, draft = pair.target, pair.draft.name if pair.draft else ""
-            emit(Ready(target.name, str(target.device), target.precision, pair.context, draft))
+            emit(Ready(target.name, str(target.device), target.precision, pair.context, draft, pair.note))
+
+    def _unload(self) -> None:
+        self._pair = None
+        gc.collect()  # a cache and its layers know each other
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()  # what is planned against is what the driver calls free
 
     def _open_pair(self, choice: ModelChoice, emit: Emit) -> LoadedPair:
         target = self._open(choice.model, choice, emit)
@@ -120,23 +140,42 @@ class SamplerEngine:
         emit(Loading("check", unit="steps"))
         check_ragged(ragged, target.name, target.precision)
         emit(Loading("warm-up", unit="steps"))
-        costs = measured_once(ragged, target.name, target.precision, paths.data() / "costs", self._stop_if_cancelled)
+        costs = measured_once(
+            ragged, target.name, target.precision, target.context, paths.data() / "costs", self._stop_if_cancelled
+        )
         pair = LoadedPair(target, ragged, longest_context(target.module, target.context), costs)
         if choice.draft:
-            draft = self._open(choice.draft, choice, emit)
-            check_pair(target, draft)
-            refuse_by_name(draft.module, draft.name)
-            # Ids that the target does not have are never drafted.
-            vocabulary = min(target.vocabulary, draft.vocabulary)
-            ragged_draft = RaggedModel(draft.module, vocabulary, cache_dtype=exact_cache_dtype(draft))
-            check_ragged(ragged_draft, draft.name, draft.precision)
-            pair.draft, pair.ragged_draft = draft, ragged_draft
-            pair.context = min(pair.context, longest_context(draft.module, draft.context))
+            try:
+                self._add_draft(pair, self._open(choice.draft, choice, emit))
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
+                # The target alone gives the same text; the person is told why it comes more slowly.
+                why = error if isinstance(error, BasslineError) else sentence_for(error, "loading it")
+                pair.note = f"Running without draft model: {why}"
         return pair
 
+    @staticmethod
+    def _add_draft(pair: LoadedPair, draft: LoadedModel) -> None:
+        check_pair(pair.target, draft)
+        refuse_by_name(draft.module, draft.name)
+        # Ids that the target does not have are never drafted.
+        vocabulary = min(pair.target.vocabulary, draft.vocabulary)
+        ragged_draft = RaggedModel(draft.module, vocabulary, cache_dtype=exact_cache_dtype(draft))
+        check_ragged(ragged_draft, draft.name, draft.precision)
+        pair.draft, pair.ragged_draft = draft, ragged_draft
+        pair.context = min(pair.context, longest_context(draft.module, draft.context))
+
     def _open(self, name: str, choice: ModelChoice, emit: Emit) -> LoadedModel:
-        options = {"precision": choice.precision, "device": choice.device, "offline": choice.offline}
-        return self._loader(name, **options, progress=emit, cancelled=self._load_cancelled)  # type: ignore[arg-type]
+        return self._loader(
+            name,
+            precision=choice.precision,
+            device=choice.device,
+            offline=choice.offline,
+            ignore_fit=choice.ignore_fit,
+            progress=emit,
+            cancelled=self._load_cancelled,
+        )
 
     def _stop_if_cancelled(self) -> None:
         if self._load_cancelled():
