@@ -42,6 +42,8 @@ def request(**changes: Any) -> Request:
         (request, {"time_budget_s": math.inf}, "time budget"),
         (request, {"turns": (Turn("user", "hi"),), "mode": "completion"}, "belong to chat mode"),
         (request, {"suffix": "return x"}, "belongs to fill-in-the-middle mode"),
+        (request, {"sampling": Sampling(code_stop="function")}, "belongs to completion mode"),
+        (request, {"overrides": {2: Sampling(code_stop="function")}}, "belongs to completion mode"),
         (request, {"first_candidate": 0}, "numbered from 1"),
         (request, {"goal": "last"}, "choose all or first"),
         (request, {"width": 129}, "width"),
@@ -67,7 +69,7 @@ def request(**changes: Any) -> Request:
         (Speculation, {"policy": "fixed:100"}, "fixed:N"),
         (Speculation, {"acceptance": "always"}, "coupled or rejection"),
         (ModelChoice, {"model": ""}, "No model was named"),
-        (ModelChoice, {"precision": "int3"}, "int8, float32"),
+        (ModelChoice, {"precision": "int3"}, "one of auto, int8"),
     ],
 )
 def test_refused(kind: Any, fields: dict[str, Any], sentence: str) -> None:
@@ -82,6 +84,7 @@ def test_refused(kind: Any, fields: dict[str, Any], sentence: str) -> None:
     ("kind", "fields"),
     [
         (request, {"candidates": 128}),
+        (request, {"mode": "completion", "sampling": Sampling(code_stop="function")}),
         (request, {"seed": 2**63 - 1}),
         (request, {"time_budget_s": 1e-3}),
         (Sampling, {"temperature": 0.0, "top_p": 1.0, "top_k": 0, "max_tokens": 1}),

@@ -6,6 +6,7 @@ from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
+from engine.contract import Request, Sampling
 from engine.sampler.detokenizer import Detokenizer
 from engine.sampler.stopping import Limits, Row
 
@@ -14,8 +15,8 @@ def alphabet(ids):
     return "".join(chr(ord("A") + i) for i in ids)
 
 
-def row(stop=(), eos=(), max_tokens=50, decode=alphabet):
-    return Row(1, 0, [0] * 3, Limits(frozenset(eos), max_tokens, tuple(stop)), decode)
+def row(stop=(), eos=(), max_tokens=50, decode=alphabet, **code):
+    return Row(1, 0, [0] * 3, Limits(frozenset(eos), max_tokens, tuple(stop), **code), decode)
 
 
 def commit(target, text, proposed=None):
@@ -71,6 +72,68 @@ def test_d19_counts_stop_at_the_cut():
     other = row()
     other.commit([0, 1, 2], [-1.0] * 3, 5)  # two accepted, three rejected: they count as proposed
     assert (other.proposed, other.accepted) == (5, 2)
+
+
+def test_tokens_of_a_stop_string_do_not_count_also_over_several_blocks():
+    got = row(stop=["CDEF"])
+    got.commit([0, 1], [-1.0, -2.0], 3)  # one accepted of three
+    got.commit([2, 3, 4], [-9.0] * 3, 4)  # C, D, E: held back, and dropped when F comes
+    got.commit([5, 6], [-9.0] * 2, 1)
+    assert (got.text, got.tokens, got.log_probs) == ("AB", [0, 1], [-1.0, -2.0])
+    assert (got.proposed, got.accepted, got.mean_log_prob) == (2, 1, -1.5)
+
+
+def test_a_token_that_is_shown_in_part_counts():
+    got = row(stop=["xyz"], decode=lambda ids: "".join(["ab", "cx", "yz"][i] for i in ids))
+    got.commit([0, 1, 2], [-1.0] * 3)
+    assert (got.text, got.tokens) == ("abc", [0, 1])
+
+
+def test_a_text_that_ends_before_it_begins():
+    got = row(stop=["A"])
+    commit(got, "AB")
+    assert (got.text, got.tokens, got.proposed, got.accepted, got.mean_log_prob) == ("", [], 0, 0, None)
+
+
+PIECES = ["Sure:", "\n``", "`python", "\nx = ", "1\n", "``", "`", "\n\n", "Use it", " so:"]
+
+
+@pytest.mark.parametrize("block", range(1, 11))
+def test_the_end_of_a_block_of_code_at_every_offset(block):
+    got = row(decode=lambda ids: "".join(PIECES[i] for i in ids), code_stop="block")
+    for start in range(0, len(PIECES), block):
+        if not got.stop_reason:
+            ids = list(range(start, min(start + block, len(PIECES))))
+            got.commit(ids, [-1.0] * len(ids), len(ids) - 1)
+    assert (got.text, got.stop_reason) == ("Sure:\n```python\nx = 1\n```", "stop")
+    assert got.tokens == list(range(7))  # the line break that told the end is not part of it
+    assert got.accepted <= got.proposed <= 7
+
+
+BODY = ["    ret", "urn x", "\n", "\n", "# Ex", "ample\n", "pri", "nt(f(1))"]
+
+
+@pytest.mark.parametrize("block", range(1, 9))
+def test_the_end_of_a_function_at_every_offset(block):
+    got = row(decode=lambda ids: "".join(BODY[i] for i in ids), code_stop="function", before="def f(x):\n")
+    for start in range(0, len(BODY), block):
+        if not got.stop_reason:
+            ids = list(range(start, min(start + block, len(BODY))))
+            got.commit(ids, [-1.0] * len(ids), len(ids) - 1)
+            assert "#" not in got.text
+    assert (got.text, got.stop_reason, got.tokens) == ("    return x\n", "stop", [0, 1, 2])
+
+
+def test_limits_of_each_candidate():
+    request = Request(
+        "def f():\n",
+        seed=1,
+        mode="completion",
+        sampling=Sampling(max_tokens=9, stop=("x",)),
+        overrides={2: Sampling(max_tokens=99, code_stop="function")},
+    )
+    assert Limits.of(request, 1, frozenset({5}), 50) == Limits(frozenset({5}), 9, ("x",), "", "def f():\n")
+    assert Limits.of(request, 2, frozenset({5}), 50) == Limits(frozenset({5}), 50, (), "function", "def f():\n")
 
 
 @pytest.fixture(scope="module")
