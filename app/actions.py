@@ -39,6 +39,7 @@ def _menu(name: str, *actions: Action) -> Iterable[Action]:
 ACTIONS: tuple[Action, ...] = (
     *_menu(
         "File",
+        Action("attach", "Attach files…", "Give files to the model together with the prompt", "Ctrl+Shift+A", "attach"),
         Action(
             "save",
             "Save as…",
@@ -49,6 +50,13 @@ ACTIONS: tuple[Action, ...] = (
             apart=True,
         ),
         Action(
+            "save_with_tests",
+            "Save with tests…",
+            "Save this candidate's code and the tests to a folder",
+            "Ctrl+Shift+S",
+            blocked=situation.needs_code,
+        ),
+        Action(
             "export",
             "Export run…",
             "Save all candidates, tests, results and settings to a folder",
@@ -56,6 +64,24 @@ ACTIONS: tuple[Action, ...] = (
             "export",
             situation.needs_finished,
         ),
+        Action(
+            "export_json",
+            "Export run as JSON…",
+            "Save the whole run to one file",
+            blocked=situation.needs_finished,
+        ),
+        Action(
+            "open_in_editor",
+            "Open in editor",
+            "Open a copy of this candidate's code in your editor",
+            "Ctrl+E",
+            "editor",
+            situation.needs_code,
+            apart=True,
+        ),
+        Action("models", "Models…", "Fetch, look after and remove models", "Ctrl+M", apart=True),
+        Action("servers", "Servers…", "Name servers that can do the work, and test them"),
+        Action("settings", "Settings…", "Theme, font, editor, history and what a window starts with", "Ctrl+,"),
         Action("quit", "Quit", "Close Bassline", "Ctrl+Q", apart=True),
     ),
     *_menu(
@@ -120,6 +146,23 @@ ACTIONS: tuple[Action, ...] = (
             "copy", "Copy", "Copy this candidate's code, byte for byte", "Ctrl+Shift+C", "copy", situation.needs_code
         ),
         Action(
+            "fix_it",
+            "Fix it",
+            "Ask for new candidates that repair this one: the failing test goes along",
+            "Ctrl+Shift+F",
+            "fix",
+            situation.fix_it,
+            apart=True,
+        ),
+        Action(
+            "follow_up",
+            "Follow up",
+            "Go on from this candidate: the next prompt is said after it",
+            "Ctrl+Shift+U",
+            "follow-up",
+            situation.follow_up,
+        ),
+        Action(
             "best",
             "Best candidate",
             "Go to the best candidate so far",
@@ -172,6 +215,24 @@ ACTIONS: tuple[Action, ...] = (
         ),
         Action("go_to_test_log", "Go to test log", "Show the tests of this candidate", "Alt+5", "", needs_candidate(1)),
         Action("go_to_details", "Go to details", "Show numbers of this candidate", "Alt+6", "", needs_candidate(1)),
+        Action("compare", "Compare", "Show what differs between two candidates", "Ctrl+D", "", situation.needs_two),
+        Action("tile", "Tile", "Show two or four candidates at once", "Ctrl+Shift+D", "", situation.needs_two),
+    ),
+    *_menu(
+        "View",
+        Action(
+            "history",
+            "History",
+            "Search earlier runs, open or delete them",
+            "Ctrl+H",
+            checkable=True,
+            remembered=True,
+        ),
+    ),
+    *_menu(
+        "Help",
+        Action("palette", "Command palette…", "Find any action by its name", "Ctrl+Shift+P"),
+        Action("shortcuts", "Keys", "All actions and their keys", "F1"),
     ),
 )
 

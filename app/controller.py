@@ -5,23 +5,33 @@ in ``Controller.__init__``; what several of them need to know about the whole is
 """
 
 from functools import partial
+from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal, Slot
 
+from app.announcing import Announcing
+from app.asking import Asking
+from app.commanding import Commanding
 from app.dialogs import question
 from app.engines import SCRIPTED
+from app.history import History
 from app.loading import ModelLoading, OpenEngine
+from app.preferences import Preferences
 from app.preparing import Preparing
 from app.running import Running
 from app.saving import Saving
+from app.servers import Servers
 from app.showing import Showing
 from app.situation import Situation
 from app.testing import OpenRunner, Testing
-from app.widgets.candidate_page import ANSWER, CODE, DETAILS, TEST_LOG
+from app.theme import Theme
+from app.ways_out import WaysOut
+from app.widgets.candidate_page import ANSWER, CODE, COMPARE, DETAILS, TEST_LOG, TILES
 from app.widgets.main_window import MainWindow
 from app.widgets.start_page import Example, examples
+from app.widgets.status_line import drafts_do_not_pay
 from app.words import tr
-from engine.contract import BasslineError, Ready
+from engine.contract import BasslineError, LoadFailed, Ready, Request, RunFinished
 from engine.session.run import Run
 
 
@@ -30,7 +40,16 @@ class Controller(QObject):
 
     closed = Signal(bool)
 
-    def __init__(self, window: MainWindow, open_engine: OpenEngine, open_runner: OpenRunner):
+    def __init__(
+        self,
+        window: MainWindow,
+        theme: Theme,
+        open_engine: OpenEngine,
+        open_runner: OpenRunner,
+        settings: Path,
+        history: Path,
+    ):
+        """``settings`` and ``history``: the files that hold them."""
         super().__init__(window)
         self.window = window
         self._closing = False
@@ -38,8 +57,17 @@ class Controller(QObject):
         self.running = Running(self.loading, self)
         self.testing = Testing(open_runner, self)
         self.preparing = Preparing(window, self.loading, self)
+        self.asking = Asking(window, self.running, self)
         self.saving = Saving(window, self.running, self.loading, self)
-        self.showing = Showing(window, self.loading, self.running, self.testing, self.situation, self)
+        self.commanding = Commanding(window, theme, self)
+        self.ways_out = WaysOut(window, self.generate, self)
+        self.announcing = Announcing(window, self)
+        self.history = History(window, self.loading, self.running, self.testing, history, self)
+        self.preferences = Preferences(window, theme, self.history, settings, self)
+        self.servers = Servers(window, self)
+        self.showing = Showing(
+            window, self.loading, self.running, self.testing, self.situation, self.asking.length_in_words, self
+        )
         self._connect()
         self.showing.refresh()
 
@@ -71,6 +99,8 @@ class Controller(QObject):
             ("go_to_answer", lambda: window.page.show_way(ANSWER)),
             ("go_to_test_log", lambda: window.page.show_way(TEST_LOG)),
             ("go_to_details", lambda: window.page.show_way(DETAILS)),
+            ("compare", lambda: window.page.show_way(COMPARE)),
+            ("tile", lambda: window.page.show_way(TILES)),
             ("test_as_finished", self._test_finished_ones),
             ("stop_at_first_pass", self._test_finished_ones),
         ):
@@ -81,8 +111,15 @@ class Controller(QObject):
         window.start_page.chosen.connect(self.use_example)
         window.start_page.demo_chosen.connect(self.play_demo)
         window.wants_to_close.connect(self.ask_to_close)
+        self.history.changed.connect(self.showing.refresh)
+        self.preferences.changed.connect(self.showing.refresh)
         self.running.in_view.connect(self.testing.attach)
         self.running.candidate_ended.connect(self._test_finished_ones)
+        self.asking.fix_wanted.connect(self.start)
+        self.running.finished.connect(self._finished)
+        self.loading.failed.connect(self._load_failed)
+        for news in (self.testing.told, window.notice.said, window.status.flashed, self.running.told):
+            news.connect(self.announcing.say)
         self.running.stuck.connect(self._offer_force)
         self.testing.passed.connect(self._first_pass)
         self.testing.consent_needed.connect(self._ask_consent)
@@ -108,12 +145,14 @@ class Controller(QObject):
         """Start a run; the model is loaded first when it is not there yet."""
         self.window.notice.hide()
         try:
-            settings = self.window.bar.settings()
-            request, choice = self.preparing.request(settings), settings.choice
+            self.start(self.asking.request(self.window.bar.settings()))
         except BasslineError as error:
             self.window.notice.say(str(error))
-            return
-        self.running.start(request, choice, self.window.tests.text())
+
+    @Slot(object)
+    def start(self, request: Request) -> None:
+        """Raises BadRequest when no model is named."""
+        self.running.start(request, self.window.bar.settings().choice, self.window.tests.text())
 
     def generate_more(self) -> None:
         self.window.notice.hide()
@@ -160,9 +199,12 @@ class Controller(QObject):
             return
         self._closing = True
         self.running.close()
+        self.announcing.close()
         self.showing.refresh()
         self.window.let_go()
         self.testing.close()
+        for part in (self.preferences, self.servers, self.history):
+            part.close()
         self.closed.emit(self.loading.close())
 
     # What needs more than one part.
@@ -170,7 +212,7 @@ class Controller(QObject):
     def _test_finished_ones(self) -> None:
         wanted = self.window.is_on("test_as_finished") or self.window.is_on("stop_at_first_pass")
         stopped = self.run is not None and self.run.state == "stopping"
-        if wanted and not stopped and not self.window.tests.blank:
+        if wanted and not stopped and not self.window.tests.blank and self.preferences.settings.run_code:
             self.testing.test(self.window.tests.text())
 
     @Slot(int)
@@ -181,6 +223,21 @@ class Controller(QObject):
             words = tr("Candidate {number} passed; the others were stopped.").format(number=number)
             self.window.status.flash(words)
             self.window.page.choose(number)
+
+    @Slot(object)
+    def _finished(self, event: RunFinished) -> None:
+        run, window = self.run, self.window
+        if event.reason:
+            self.ways_out.say(event)
+        elif run is not None and (sentence := drafts_do_not_pay(run)):
+            window.status.offer(tr("Switch drafts off"), sentence, window.bar.advanced.without_drafts)
+        elif run is not None and (sentence := run.advice()):
+            window.notice.say(sentence, tone="warning")
+
+    @Slot(object)
+    def _load_failed(self, event: LoadFailed) -> None:
+        if not event.cancelled:
+            self.ways_out.say(event)
 
     @Slot()
     def _offer_force(self) -> None:
@@ -214,6 +271,8 @@ class Controller(QObject):
             stopping=run is not None and run.state == "stopping",
             testing=self.testing.busy,
             closing=self._closing,
+            past=self.history.past is not None,
+            may_run_code=self.preferences.settings.run_code,
             has_prompt=not window.prompt.blank,
             has_tests=not window.tests.blank,
             candidates=len(candidates),

@@ -1,14 +1,11 @@
-"""Before a run: the models, ready ahead of time, and the request that the window's controls add up to."""
-
-import secrets
+"""Models that are ready ahead of time, and whether they fit."""
 
 from PySide6.QtCore import QObject, Slot
 
 from app.engines import SCRIPTED
 from app.loading import ModelLoading
-from app.run_settings import RunSettings
 from app.widgets.main_window import MainWindow
-from engine.contract import BasslineError, ModelChoice, Request
+from engine.contract import BasslineError, ModelChoice
 
 
 class Preparing(QObject):
@@ -28,10 +25,6 @@ class Preparing(QObject):
             self._window.bar.choose_model(model)
             self._window.bar.choose_draft(draft)
             self._chosen()
-
-    def request(self, settings: RunSettings) -> Request:
-        """What Generate asks for. Raises BadRequest."""
-        return settings.request(self._window.prompt.text(), secrets.randbelow(2**31))
 
     @Slot()
     def _chosen(self) -> None:

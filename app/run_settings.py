@@ -34,6 +34,23 @@ class RunSettings:
         address, _, name = self.model.partition("#")
         return ModelChoice(name or "default", server=address)
 
+    @classmethod
+    def of(cls, request: Request, choice: ModelChoice | None) -> "RunSettings":
+        """What the controls said when this was asked for; the seed aside, so that the next run is a new one."""
+        choice = choice or ModelChoice()
+        return cls(
+            f"{choice.server}#{choice.model}" if choice.server else choice.model,
+            choice.draft,
+            choice.precision,
+            request.candidates,
+            request.sampling,
+            request.speculation,
+            request.time_budget_s,
+            goal=request.goal,
+            width=request.width,
+            system=request.system,
+        )
+
     def request(self, prompt: str, new_seed: int) -> Request:
         """A run of ``prompt``, with ``new_seed`` where none was chosen. Raises BadRequest when a value cannot be."""
         return Request(

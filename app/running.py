@@ -7,6 +7,7 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.item_models.rate import Rate
 from app.loading import ModelLoading
+from app.words import tr
 from engine.contract import (
     Add,
     Cancel,
@@ -33,6 +34,7 @@ class Running(QObject):
     candidate_ended = Signal(int)
     finished = Signal(object)  # RunFinished
     stuck = Signal()  # Stop was asked for three seconds ago, and the engine has not answered
+    told = Signal(str)  # a sentence for who does not see the window
     changed = Signal()
 
     def __init__(self, loading: ModelLoading, parent: QObject | None = None):
@@ -140,9 +142,12 @@ class Running(QObject):
         self.heard.emit(event)
         if isinstance(event, CandidateFinished):
             self.candidate_ended.emit(event.candidate)
+            ended = sum(candidate.ended for candidate in self.run.candidates.values())
+            self.told.emit(tr("{n} of {all} candidates have ended").format(n=ended, all=len(self.run.candidates)))
         elif isinstance(event, RunFinished):
             self._patience.stop()
             self.finished.emit(event)
+            self.told.emit(tr("The run has ended: {outcome}").format(outcome=tr(event.outcome)))
 
 
 def _new_name() -> str:

@@ -10,7 +10,7 @@ from app.situation import Situation
 from app.testing import Testing
 from app.widgets.main_window import MainWindow
 from app.widgets.status_line import model_in_words, preload_in_words, run_in_title, run_in_words
-from engine.contract import CandidateFinished, Event, LoadFailed, Loading, RunFinished, TextAdded
+from engine.contract import CandidateFinished, Event, Loading, Ready, RunFinished, TextAdded
 from engine.session.run import Run
 
 
@@ -24,14 +24,14 @@ class Showing(QObject):
         running: Running,
         testing: Testing,
         situation: Callable[[], Situation],
+        length: Callable[[Ready | None], str],
         parent: QObject | None = None,
     ):
         super().__init__(parent)
         self._window, self._loading, self._running = window, loading, running
-        self._situation = situation
+        self._situation, self._length = situation, length
         loading.changed.connect(self._models)
         loading.staged.connect(self._stage)
-        loading.failed.connect(self._load_failed)
         loading.drained.connect(self.refresh)
         running.in_view.connect(self._in_view)
         running.heard.connect(self._note)
@@ -47,6 +47,7 @@ class Showing(QObject):
         window, run = self._window, self._running.run
         window.enable(self._situation())
         window.page.refresh()
+        window.context.show_length(self._length(self._loading.ready))
         window.setWindowTitle(run_in_title(run))
         preload = self._loading.preloading
         words = preload_in_words(preload.model, self._loading.stage) if preload else ""
@@ -70,15 +71,11 @@ class Showing(QObject):
             self._window.loading.show_stage(stage)
 
     @Slot(object)
-    def _load_failed(self, event: LoadFailed) -> None:
-        if not event.cancelled:
-            self._window.notice.say(event.reason, event.details)
-
-    @Slot(object)
     def _in_view(self, run: Run) -> None:
         self._window.candidates.show(run)
         self._window.page.start()
         self._window.show_candidates(True)
+        self._window.status.offer()
 
     @Slot(object)
     def _note(self, event: Event) -> None:
@@ -91,8 +88,6 @@ class Showing(QObject):
     @Slot(object)
     def _finished(self, event: RunFinished) -> None:
         self._window.candidates.touch_all()
-        if event.reason:
-            self._window.notice.say(event.reason, event.details)
         self.refresh()
 
     @Slot(int)

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Situation:
-    """``current`` is the candidate in view; ``preloading``: models are being loaded that nobody waits for."""
+    """``current`` is the candidate in view; ``preloading``: models are being loaded that nobody waits for.
+
+    ``past``: the run in view is one from the history, to be read only. ``may_run_code``: the settings allow tests.
+    """
 
     loading: bool = False
     preloading: bool = False
@@ -14,6 +17,8 @@ class Situation:
     stopping: bool = False
     testing: bool = False
     closing: bool = False
+    past: bool = False
+    may_run_code: bool = True
     has_prompt: bool = False
     has_tests: bool = False
     has_model: bool = False
@@ -53,7 +58,12 @@ def generate(now: Situation) -> str:
     return "" if now.has_prompt else "Type a prompt first."
 
 
+_PAST = "This run is from the history; choose Use again first."
+
+
 def generate_more(now: Situation) -> str:
+    if now.past:
+        return _PAST
     if not now.candidates:
         return "Generate some candidates first."
     if now.closing:
@@ -76,6 +86,10 @@ def cancel_candidate(now: Situation) -> str:
 def run_tests(now: Situation) -> str:
     if now.closing:
         return "Bassline is closing."
+    if now.past:
+        return _PAST
+    if not now.may_run_code:
+        return "Running code is switched off in the settings."
     if not now.has_tests:
         return "Write tests in the Tests tab first."
     if now.testing:

@@ -17,12 +17,14 @@ from app.controller import Controller
 from app.crash_log import CrashLog, log
 from app.engines import SCRIPTED, open_engine
 from app.loading import OpenEngine
+from app.single_instance import SingleInstance
 from app.testing import OpenRunner
 from app.theme import Theme
 from app.widgets.main_window import MainWindow
 from engine.models.catalog import DEFAULT, catalog
 from engine.runner.client import RunnerClient
 from engine.session import paths
+from engine.session.journal import history_file
 
 PRELOAD_MS = 400
 
@@ -32,12 +34,17 @@ def main(argv: list[str]) -> int:
     application = QApplication(["bassline", *argv])
     application.setDesktopFileName("bassline")
     application.setQuitOnLastWindowClosed(False)  # our own event ends the loop, after an orderly shutdown
+    alone = SingleInstance(paths.data())
+    if not alone.claim():
+        return 0  # the window that is there has come to the front
     crashes = CrashLog(paths.logs())
     with crashes.installed():
-        controller = build(Theme(application), open_engine, RunnerClient, paths.settings())
+        controller = build(Theme(application), open_engine, RunnerClient, paths.settings(), history_file())
+        alone.raise_wanted.connect(controller.window.come_to_front)
         crashes.broke.connect(controller.window.notice.say, Qt.ConnectionType.QueuedConnection)
         with qasync.QEventLoop(application) as loop:
             clean = loop.run_until_complete(_live(controller, demo="--demo" in argv))
+        alone.close()
         if not clean:
             # Files are whole and the test boxes are gone; only a thread that does not listen is left, deep in a
             # library's import or a long kernel. Leaving the usual way would abort because of it.
@@ -47,10 +54,10 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def build(theme: Theme, engine: OpenEngine, runner: OpenRunner, settings: Path) -> Controller:
-    """The window with everything behind it, not shown yet. ``settings`` is a folder."""
+def build(theme: Theme, engine: OpenEngine, runner: OpenRunner, settings: Path, history: Path) -> Controller:
+    """The window with everything behind it, not shown yet. ``settings`` is a folder, ``history`` a file."""
     window = MainWindow(theme, model_names(), settings)
-    return Controller(window, engine, runner)
+    return Controller(window, theme, engine, runner, settings / "settings.toml", history)
 
 
 def model_names() -> list[tuple[str, str]]:
@@ -65,6 +72,7 @@ async def _live(controller: Controller, demo: bool) -> bool:
     controller.closed.connect(over.set_result)
     with _signals_close(controller):
         controller.window.show()
+        controller.history.recover()
         if demo:
             QTimer.singleShot(0, controller.offer_demo)
         else:  # when the window has been painted and the first keys are in

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
+from app.words import tr
 from engine.contract import BasslineError
 from engine.runner.protocol import Answer, ConsentNeeded, Lamps, Test, TestFinished, TestProgress, TestStarted
 from engine.session.run import Run
@@ -38,6 +39,7 @@ class Testing(QObject):
 
     changed = Signal(int)
     passed = Signal(int)
+    told = Signal(str)  # a sentence for who does not see the window
     consent_needed = Signal(str)
     failed = Signal(str)
     _answered = Signal(object)
@@ -143,6 +145,8 @@ class Testing(QObject):
             self._run.test_progress(number, candidate.tests_done + 1, candidate.tests_total)
         elif isinstance(answer, TestFinished):
             self._run.record(number, answer.report, time.monotonic() - self._started_at)
+            words = tr("Candidate {number}: tests {label}")
+            self.told.emit(words.format(number=number, label=candidate.tests_label))
             if candidate.passed:
                 self.passed.emit(number)
         elif isinstance(answer, ConsentNeeded):

@@ -5,17 +5,19 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QFileDialog, QWidget
 
+from app.words import tr
 
-def ask_file(parent: QWidget, folder: str, name: str, then: Callable[[Path], None]) -> QFileDialog:
+
+def ask_file(parent: QWidget, title: str, folder: str, name: str, then: Callable[[Path], None]) -> QFileDialog:
     """The dialog itself asks before a file that exists is replaced."""
-    return _ask(parent, "Save code", folder, name, then)
+    return _ask(parent, title, folder, name, then)
 
 
-def ask_folder(parent: QWidget, folder: str, name: str, then: Callable[[Path], None]) -> QFileDialog:
+def ask_folder(parent: QWidget, title: str, folder: str, name: str, then: Callable[[Path], None]) -> QFileDialog:
     """A name for a new folder."""
-    dialog = _ask(parent, "Export run to a folder", folder, name, then)
-    dialog.setLabelText(QFileDialog.DialogLabel.Accept, "Export")
-    dialog.setLabelText(QFileDialog.DialogLabel.FileName, "Folder name:")
+    dialog = _ask(parent, title, folder, name, then)
+    dialog.setLabelText(QFileDialog.DialogLabel.Accept, tr("Export"))
+    dialog.setLabelText(QFileDialog.DialogLabel.FileName, tr("Folder name:"))
     dialog.setOption(QFileDialog.Option.DontConfirmOverwrite)
     return dialog
 

@@ -3,14 +3,15 @@
 The tab strip and, past ten, the list with its filter stand on the same rows.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
+from app.item_models.badge import Badge, badge, in_words
 from app.item_models.rate import Rate, average
 from app.item_models.standing import Standing, standing
+from app.words import tr
 from engine.session.run import Candidate, Run
 
 Index = QModelIndex | QPersistentModelIndex
@@ -23,74 +24,6 @@ class Role(IntEnum):
     ICON = Qt.ItemDataRole.UserRole + 4
     TONE = Qt.ItemDataRole.UserRole + 5
     BEST = Qt.ItemDataRole.UserRole + 6
-
-
-@dataclass(frozen=True)
-class Badge:
-    """``word`` is the state, ``note`` what else fits below it; ``icon`` tells the state by its shape."""
-
-    word: str
-    note: str
-    icon: str
-    tone: str
-
-
-_STATES = {
-    "queued": ("queued", "queued", "muted"),
-    "running": ("running", "running", "running"),
-    "done": ("finished", "done", "text"),
-    "cut": ("cut off", "cut", "warning"),
-    "stopped": ("stopped", "stopped", "muted"),
-    "failed": ("failed", "failed", "failed"),
-}
-_TESTS = {
-    "queued": ("waits for test", "tests-running", "muted"),
-    "running": ("testing", "tests-running", "running"),
-    "passed": ("passed", "passed", "passed"),
-    "failed": ("failed", "tests-failed", "failed"),
-    "timed out": ("timed out", "tests-error", "failed"),
-    "killed": ("killed", "tests-error", "failed"),
-    "tampered": ("tampered", "tests-error", "failed"),
-    "needs consent": ("needs consent", "tests-error", "warning"),
-    "error": ("test error", "tests-error", "warning"),
-}
-
-
-def badge(candidate: Candidate, per_second: float | None) -> Badge:
-    """A candidate in two short lines: what became of it, and how fast or like which it is."""
-    speed = f"{per_second:.0f} tok/s" if per_second is not None else ""
-    if candidate.test_state in _TESTS:
-        word, icon, tone = _TESTS[candidate.test_state]
-        if candidate.report is not None and candidate.report.verdict == "pass-soft":
-            word, icon, tone = "soft pass", "soft-pass", "warning"
-        word = f"{word}{_count(candidate)}"
-    else:
-        word, icon, tone = _STATES[candidate.state]
-    note = f"same as {candidate.group}" if candidate.same_as is not None else speed
-    return Badge(word, note, icon, tone)
-
-
-def _count(candidate: Candidate) -> str:
-    """Briefly, since it stands in a tab: how many passed, or how many of all failed."""
-    if candidate.test_state == "running" and candidate.tests_total:
-        return f" {candidate.tests_done}/{candidate.tests_total}"
-    report = candidate.report
-    if report is None or not report.tests:
-        return ""
-    counts = {"passed": f" {report.passed}/{len(report.tests)}", "failed": f" {report.failed} of {len(report.tests)}"}
-    return counts.get(candidate.test_state, "")
-
-
-def in_words(candidate: Candidate, per_second: float | None) -> str:
-    """The whole row as a sentence, for screen readers and tooltips."""
-    parts = [f"Candidate {candidate.number}", _STATES[candidate.state][0], f"{candidate.tokens} tokens"]
-    if per_second is not None:
-        parts.append(f"{per_second:.0f} tokens per second")
-    if candidate.test_state != "not run":
-        parts.append(f"tests {candidate.tests_label}")
-    if candidate.same_as is not None:
-        parts.append(f"{candidate.same_as.reason} as candidate {candidate.same_as.number}")
-    return ", ".join(parts)
 
 
 class CandidatesModel(QAbstractListModel):
@@ -151,7 +84,9 @@ class CandidatesModel(QAbstractListModel):
 
     def badge(self, row: int) -> Badge | None:
         candidate = self.candidate(row)
-        return badge(candidate, self._speed(candidate)) if candidate else None
+        if candidate is None:
+            return None
+        return badge(candidate, self._speed(candidate), candidate.number == self.best)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802
         return 0 if parent.isValid() else len(self._numbers)
@@ -166,9 +101,10 @@ class CandidatesModel(QAbstractListModel):
             return candidate.number == self.best
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole):
             words = in_words(candidate, self._speed(candidate))
-            return f"{words}. Best so far: {self.standing.reason}" if candidate.number == self.best else words
+            best = tr("Best so far: {reason}").format(reason=self.standing.reason)
+            return f"{words}. {best}" if candidate.number == self.best else words
         if role in (Role.WORD, Role.NOTE, Role.ICON, Role.TONE):
-            shown = badge(candidate, self._speed(candidate))
+            shown = badge(candidate, self._speed(candidate), candidate.number == self.best)
             return {Role.WORD: shown.word, Role.NOTE: shown.note, Role.ICON: shown.icon}.get(Role(role), shown.tone)
         return None
 

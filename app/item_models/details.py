@@ -2,7 +2,8 @@
 
 from app.item_models.rate import average
 from app.item_models.table import Cell
-from engine.session.run import Candidate
+from app.words import tr
+from engine.session.run import Candidate, Run
 
 _REASONS = {
     "stop": "ended by itself",
@@ -13,25 +14,39 @@ _REASONS = {
 }
 
 
-def details(candidate: Candidate) -> list[tuple[Cell, ...]]:
-    """Pairs of what and how much; only what is known."""
+def details(candidate: Candidate, run: Run | None = None, best: str = "") -> list[tuple[Cell, ...]]:
+    """Pairs of what and how much; only what is known. ``best``: why it is the best, if it is."""
     ending = _REASONS.get(candidate.stop_reason, candidate.stop_reason)
     speed = average(candidate.tokens, candidate.started_s, candidate.finished_s)
     block = candidate.block
     known = (
-        ("State", candidate.state + (f": {ending}" if ending else "")),
-        ("Tests", candidate.tests_label),
-        ("Like", f"{candidate.same_as.reason} as candidate {candidate.same_as.number}" if candidate.same_as else ""),
-        ("Tokens", f"{candidate.tokens:,}"),
-        ("First token", _seconds(candidate.started_s)),
-        ("Finished", _seconds(candidate.finished_s)),
-        ("Speed", f"{speed:.1f} tok/s" if speed is not None else ""),
-        ("Drafts accepted", _share(candidate.accepted, candidate.proposed)),
-        ("Mean log-probability", f"{candidate.mean_logprob:.3f}" if candidate.mean_logprob is not None else ""),
-        ("Seed", f"{candidate.seed}, candidate {candidate.number}"),
-        ("Code", _code(block.language, block.fenced, block.closed, len(candidate.code))),
+        (tr("State"), candidate.state + (f": {tr(ending)}" if ending else "")),
+        (tr("Best so far"), best),
+        (tr("Tests"), candidate.tests_label),
+        (tr("Like"), candidate.likeness),
+        (tr("Group"), _group(candidate, run)),
+        (tr("Tokens"), f"{candidate.tokens:,}"),
+        (tr("First token"), _seconds(candidate.started_s)),
+        (tr("Finished"), _seconds(candidate.finished_s)),
+        (tr("Speed"), f"{speed:.1f} tok/s" if speed is not None else ""),
+        (tr("Drafts accepted"), _share(candidate.accepted, candidate.proposed)),
+        (
+            tr("Mean log-probability"),
+            f"{candidate.mean_logprob:.3f}" if candidate.mean_logprob is not None else "",
+        ),
+        (tr("Seed"), tr("{seed}, candidate {number}").format(seed=candidate.seed, number=candidate.number)),
+        (tr("Temperature"), f"{run.request.sampling_of(candidate.number).temperature:g}" if run else ""),
+        (tr("Code"), _code(block.language, block.fenced, block.closed, len(candidate.code))),
     )
     return [(Cell(name, tone="muted"), Cell(value)) for name, value in known if value]
+
+
+def _group(candidate: Candidate, run: Run | None) -> str:
+    """The numbers of all that wrote the same code."""
+    if run is None or not candidate.group:
+        return ""
+    alike = [str(n) for n, other in sorted(run.candidates.items()) if other.group == candidate.group]
+    return tr("candidates {numbers} wrote the same code").format(numbers=", ".join(alike)) if len(alike) > 1 else ""
 
 
 def _seconds(at_s: float | None) -> str:

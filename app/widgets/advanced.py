@@ -170,6 +170,10 @@ class Advanced(QFrame):
         text, index = self._draft.currentText().strip(), self._draft.currentIndex()
         return self._draft.itemData(index) if index >= 0 and text == self._draft.itemText(index) else text
 
+    def without_drafts(self) -> None:
+        """Regular decoding from the next run on."""
+        choose(self._drafter, "none")
+
     def choose_draft(self, name: str) -> None:
         choose(self._draft, name)
 

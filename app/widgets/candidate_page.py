@@ -1,35 +1,48 @@
-"""The candidates: a strip of tabs, and one page that shows the chosen one in four ways."""
+"""The candidates: a strip of tabs, or a list when there are many, and a page that shows the chosen one in six ways."""
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QMenu,
+    QSizePolicy,
+    QStackedWidget,
+    QTabBar,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.item_models.candidates import CandidatesModel
 from app.item_models.details import details
 from app.item_models.table import TableModel
 from app.theme import Theme
+from app.widgets.answer_view import AnswerView
+from app.widgets.candidate_list import CandidateList
 from app.widgets.candidate_tabs import CandidateTabs
-from app.widgets.code_view import CodeView, Place
+from app.widgets.code_view import Place
+from app.widgets.compare_view import CompareView
 from app.widgets.controls import ActionButton, label
 from app.widgets.result_table import ResultTable
 from app.widgets.test_log import TestLog
-from engine.selection.code_blocks import CodeBlock, parse_python
+from app.widgets.tile_view import TileView
+from app.words import tr
 from engine.session.run import Candidate
 
-CODE, ANSWER, TEST_LOG, DETAILS = range(4)
-
-
-@lru_cache(maxsize=256)
-def _untagged(block: CodeBlock) -> str:
-    """The language of a block without a tag: Python, this program's default, unless it is prose."""
-    return "python" if block.fenced or parse_python(block.code) else ""
+CODE, ANSWER, TEST_LOG, DETAILS, COMPARE, TILES = range(6)
+MANY = 10  # candidates; more of them are a list
+BUTTONS = (("copy", "copy"), ("save", "save"), ("export", "export"), ("fix_it", "fix"))
+MORE = (
+    *("generate_more", "cancel_candidate", "", "follow_up", "open_in_editor", ""),
+    *("save_with_tests", "export_json", "", "best", "next_passing"),
+)
 
 
 class CandidatePage(QWidget):
-    """Only the candidate in view has an editor; the others are text in the run and cost nothing."""
+    """Only what is in view has an editor; the other candidates are text in the run and cost nothing."""
 
     chosen = Signal(int)  # the number of the candidate now in view
 
@@ -37,139 +50,181 @@ class CandidatePage(QWidget):
         self, theme: Theme, actions: Mapping[str, QAction], model: CandidatesModel, parent: QWidget | None = None
     ):
         super().__init__(parent)
-        self._model = model
+        self._theme, self._model = theme, model
         self._number = 0
         self._places: dict[tuple[int, int], Place] = {}
-        self._streamed: dict[CodeView, int] = {}  # characters of the answer that each view has got
         self.tabs = CandidateTabs(theme, model)
-        self.code = CodeView(theme, "Code")
-        self.answer = CodeView(theme, "Whole answer")
+        self.list = CandidateList(theme, model)
+        self.code = AnswerView(theme, tr("Code"))
+        self.answer = AnswerView(theme, tr("Whole answer"), whole=True)
         self.log = TestLog(theme)
-        self._details = TableModel(("What", "Value"), self)
+        self._details = TableModel((tr("What"), tr("Value")), self)
+        self._stack = QStackedWidget()
+        for view in (self.code, self.answer, self.log, ResultTable(theme, self._details, tr("Details"))):
+            self._stack.addWidget(view)
         self._note = label(tone="muted", wrap=True)
         self._note.hide()
-        self._ways = QTabBar()
-        self._ways.setProperty("kind", "plain")
-        self._ways.setAccessibleName("View of the candidate")
-        self._ways.setUsesScrollButtons(False)
-        self._ways.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self._ways.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self._stack = QStackedWidget()
-        self._views = (self.code, self.answer, self.log, ResultTable(theme, self._details, "Details"))
-        for name, view in zip(("Code", "Answer", "Test log", "Details"), self._views, strict=True):
-            self._ways.addTab(name)
-            self._stack.addWidget(view)
-
-        tools = QHBoxLayout()
-        tools.setSpacing(6)
-        tools.addWidget(self._ways)
-        tools.addStretch(1)
-        for id, icon in (("copy", "copy"), ("save", "save"), ("export", "export")):
-            tools.addWidget(ActionButton(theme, actions[id], icon))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(6)
-        column.addWidget(self.tabs)
-        column.addLayout(tools)
-        column.addWidget(self._note)
-        column.addWidget(self._stack, 1)
-        self.tabs.currentChanged.connect(self._show_row)
+        self._ways = self._make_ways()
+        self._lay_out(actions)
+        self.tabs.currentChanged.connect(lambda row: self._pick(self._model.candidate(row)))
+        self.list.picked.connect(self.choose)
         self._ways.currentChanged.connect(self._show_way)
+        model.rowsInserted.connect(self._strip_or_list)
 
     @property
     def number(self) -> int:
         """The candidate in view; 0 when there is none."""
         return self._number
 
+    @property
+    def way(self) -> int:
+        return self._ways.currentIndex()
+
     def start(self) -> None:
         """Another run is in the model: forget where the reader was and show its first candidate."""
         self._places.clear()
         self._number = 0
-        self._show_row(self.tabs.currentIndex())
+        self.code.forget()
+        self.answer.forget()
+        self._strip_or_list()
+        self._pick(self._model.candidate(0))
 
     def choose(self, number: int) -> None:
-        row = self._model.row_of(number)
-        if row >= 0:
-            self.tabs.setCurrentIndex(row)
+        self._pick(self._model.candidate(self._model.row_of(number)))
 
     def step(self, by: int) -> None:
         """To the next candidate, or back; from the last to the first."""
-        self.tabs.setCurrentIndex((self.tabs.currentIndex() + by) % max(1, self.tabs.count()))
+        rows = self._model.rowCount()
+        if rows:
+            self._pick(self._model.candidate((self._model.row_of(self._number) + by) % rows))
 
     def show_way(self, way: int) -> None:
-        """CODE, ANSWER, TEST_LOG or DETAILS; takes the focus there."""
+        """CODE, ANSWER, TEST_LOG, DETAILS, COMPARE or TILES; takes the focus there."""
         self._ways.setCurrentIndex(way)
-        self._views[way].setFocus()
+        self._stack.currentWidget().setFocus()
 
     def refresh(self) -> None:
         """The candidate in view has changed."""
         candidate = self._candidate()
         if candidate is None:
             return
-        way = self._ways.currentIndex()
-        if way == CODE:
-            self._fill_code(candidate)
-        elif way == ANSWER:
-            self._fill_answer(candidate)
-        elif way == TEST_LOG:
-            self.log.show_candidate(candidate)
-        else:
-            self._details.show(details(candidate))
+        match self.way:
+            case 0 | 1:
+                self._answer_in_view.follow(candidate)
+                notice = self._answer_in_view.notice
+                self._note.setText(notice)
+                self._note.setVisible(bool(notice))
+            case 2:
+                self.log.show_candidate(candidate)
+            case 3:
+                reason = self._model.standing.reason if candidate.number == self._model.best else ""
+                self._details.show(details(candidate, self._model.run, reason))
+            case 4:
+                self.compare.show_candidate(candidate)
+            case _:
+                self.tiles.show_candidate(candidate)
+
+    @cached_property
+    def compare(self) -> CompareView:
+        return CompareView(self._theme, self._model)
+
+    @cached_property
+    def tiles(self) -> TileView:
+        tiles = TileView(self._theme, self._model)
+        tiles.picked.connect(self.choose)
+        return tiles
+
+    @property
+    def _answer_in_view(self) -> AnswerView:
+        return self.answer if self.way == ANSWER else self.code
 
     def _candidate(self) -> Candidate | None:
         return self._model.candidate(self._model.row_of(self._number))
 
-    def _show_row(self, row: int) -> None:
-        candidate = self._model.candidate(row)
+    def _pick(self, candidate: Candidate | None) -> None:
         number = candidate.number if candidate else 0
-        if number == self._number and candidate is not None:
-            return
-        self._keep_places()
-        self._number = number
-        for view in (self.code, self.answer):
-            view.clear_all()
-            self._streamed[view] = 0
-        self._show_way(self._ways.currentIndex())
-        self.chosen.emit(number)
+        if number != self._number:
+            self._keep_places()
+            self._number = number
+            self.code.forget()
+            self.answer.forget()
+            self._show_way(self.way)
+            self.chosen.emit(number)
+        self.tabs.setCurrentIndex(self._model.row_of(number))
+        self.list.show_current(number)
 
     def _keep_places(self) -> None:
-        if self._number:
-            for way, view in ((CODE, self.code), (ANSWER, self.answer)):
-                if self._streamed.get(view):
-                    self._places[self._number, way] = view.place()
+        for way, view in ((CODE, self.code), (ANSWER, self.answer)):
+            if self._number and not view.is_empty:
+                self._places[self._number, way] = view.place()
 
     def _show_way(self, way: int) -> None:
-        self._stack.setCurrentIndex(way)
-        view = self._views[way]
-        fresh = isinstance(view, CodeView) and not self._streamed.get(view)
+        if way >= COMPARE:  # made when they are first wanted: editors that nobody sees cost
+            view = self.compare if way == COMPARE else self.tiles
+            if self._stack.indexOf(view) < 0:
+                self._stack.addWidget(view)
+            self._stack.setCurrentWidget(view)
+        else:
+            self._stack.setCurrentIndex(way)
         self._note.hide()
+        fresh = way in (CODE, ANSWER) and not self._answer_in_view.follows(self._candidate())
         self.refresh()
-        if isinstance(view, CodeView) and fresh and (self._number, way) in self._places:
-            view.go_to(self._places[self._number, way])
+        if fresh and (self._number, way) in self._places:
+            self._answer_in_view.go_to(self._places[self._number, way])
 
-    def _fill_code(self, candidate: Candidate) -> None:
-        """The whole answer while it comes, its code block once it is complete."""
-        if not candidate.ended:
-            self._stream(self.code, candidate)
-            return
-        block = candidate.block
-        self.code.settle(block.code, block.language or _untagged(block))
-        self._streamed[self.code] = len(candidate.text)
-        self._explain(self.code)
+    def _strip_or_list(self) -> None:
+        many = self._model.rowCount() > MANY
+        self.tabs.setVisible(not many)
+        self.list.setVisible(many)
+        self.list.show_current(self._number)
 
-    def _fill_answer(self, candidate: Candidate) -> None:
-        if not candidate.ended:
-            self._stream(self.answer, candidate)
-            return
-        self.answer.settle(candidate.text, "markdown")
-        self._streamed[self.answer] = len(candidate.text)
-        self._explain(self.answer)
+    def _make_ways(self) -> QTabBar:
+        ways = QTabBar()
+        ways.setProperty("kind", "plain")
+        ways.setAccessibleName(tr("View of the candidate"))
+        ways.setUsesScrollButtons(False)
+        ways.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        ways.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        for name in (tr("Code"), tr("Answer"), tr("Test log"), tr("Details"), tr("Compare"), tr("Tile")):
+            ways.addTab(name)
+        return ways
 
-    def _stream(self, view: CodeView, candidate: Candidate) -> None:
-        text = candidate.text
-        view.stream(text[self._streamed.get(view, 0) :])
-        self._streamed[view] = len(text)
+    def _lay_out(self, actions: Mapping[str, QAction]) -> None:
+        tools = QHBoxLayout()
+        tools.setSpacing(6)
+        tools.addWidget(self._ways)
+        tools.addStretch(1)
+        for id, icon in BUTTONS:
+            tools.addWidget(ActionButton(self._theme, actions[id], icon, "tool"))
+        tools.addWidget(self._more_button(actions))
+        column = QVBoxLayout()
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(6)
+        column.addWidget(self.tabs)
+        column.addLayout(tools)
+        column.addWidget(self._note)
+        column.addWidget(self._stack, 1)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(10)
+        row.addWidget(self.list)
+        row.addLayout(column, 1)
+        self.list.hide()
 
-    def _explain(self, view: CodeView) -> None:
-        self._note.setText(view.notice)
-        self._note.setVisible(bool(view.notice))
+    def _more_button(self, actions: Mapping[str, QAction]) -> QToolButton:
+        """What is done less often, so that the row fits into the narrowest window."""
+        menu = QMenu(self)
+        for id in MORE:
+            if id:
+                menu.addAction(actions[id])
+            else:
+                menu.addSeparator()
+        button = QToolButton()
+        button.setProperty("kind", "menu")
+        button.setText(tr("More"))
+        button.setAccessibleName(tr("More actions"))
+        button.setToolTip(tr("More that can be done with this candidate"))
+        button.setMenu(menu)
+        button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        return button

@@ -1,7 +1,7 @@
 """Where a person types: the prompt, and the tests."""
 
-from PySide6.QtCore import QEvent, Qt, QTimer
-from PySide6.QtGui import QKeyEvent, QTextCursor
+from PySide6.QtCore import QEvent, QMimeData, Qt, QTimer
+from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QKeyEvent, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 from app.highlight import LARGEST, Colouring
@@ -9,6 +9,11 @@ from app.theme import Theme, monospace
 
 REST_MS = 80
 INDENT = "    "
+
+
+def local_files(data: QMimeData) -> list[str]:
+    """Paths of the files that are dragged, if it is files."""
+    return [url.toLocalFile() for url in data.urls() if url.isLocalFile()]
 
 
 class CodeEditor(QPlainTextEdit):
@@ -68,6 +73,21 @@ class CodeEditor(QPlainTextEdit):
         # QPlainTextEdit refuses when Tab is its own; our Ctrl+Tab has already decided.
         return QWidget.focusNextPrevChild(self, forward)
 
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
+        if not self._leave_files_to_the_window(event):
+            super().dragEnterEvent(event)
+
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:  # noqa: N802
+        if not self._leave_files_to_the_window(event):
+            super().dragMoveEvent(event)
+
+    def _leave_files_to_the_window(self, event: QDragMoveEvent) -> bool:
+        """A dropped file is context; its name in the text would be of no use."""
+        if not local_files(event.mimeData()):
+            return False
+        event.ignore()
+        return True
+
     def _indent(self) -> None:
         cursor = self.textCursor()
         if not cursor.hasSelection():
@@ -103,5 +123,7 @@ class CodeEditor(QPlainTextEdit):
             self._colouring.colour(self.text(), self._language)
 
     def _recolour(self) -> None:
+        if self.font() != monospace():
+            self.setFont(monospace())
         self._colouring.use(self._theme.colours)
         self._colour()

@@ -1,7 +1,7 @@
 """Buttons and labels in this window's manner."""
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.theme import Theme
@@ -15,6 +15,31 @@ def label(text: str = "", *, tone: str = "", role: str = "", wrap: bool = False)
     result.setProperty("role", role)
     result.setWordWrap(wrap)
     return result
+
+
+class ElidedLabel(QLabel):
+    """One line that ends in "…" where it does not fit; the tooltip and screen readers have all of it."""
+
+    def __init__(self, parent: QWidget | None = None):
+        super().__init__(parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.full_text = ""
+
+    def set_full_text(self, text: str) -> None:
+        if text != self.full_text:
+            self.full_text = text
+            self.setAccessibleDescription(text)
+            self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        shown = self.fontMetrics().elidedText(self.full_text, Qt.TextElideMode.ElideRight, self.width())
+        self.setText(shown)
+        self.setToolTip(self.full_text if shown != self.full_text else "")
 
 
 def set_tone(widget: QWidget, tone: str) -> None:

@@ -4,14 +4,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QByteArray, QSettings, Qt, Signal
-from PySide6.QtGui import QAction, QCloseEvent, QKeySequence
-from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QTabWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence
+from PySide6.QtWidgets import (
+    QDockWidget,
+    QMainWindow,
+    QSplitter,
+    QStackedWidget,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.actions import ACTIONS, MENUS, Situation
 from app.item_models.candidates import CandidatesModel
 from app.theme import Theme
 from app.widgets.candidate_page import CandidatePage
-from app.widgets.code_editor import CodeEditor
+from app.widgets.code_editor import CodeEditor, local_files
+from app.widgets.context_strip import ContextStrip
 from app.widgets.loading_strip import LoadingStrip
 from app.widgets.notice import Notice
 from app.widgets.run_bar import RunBar
@@ -38,16 +47,17 @@ class MainWindow(QMainWindow):
     """``wants_to_close`` is said instead of closing; the controller asks, shuts down and calls ``let_go``."""
 
     wants_to_close = Signal()
+    files_dropped = Signal(list)  # their paths
 
     def __init__(self, theme: Theme, models: list[tuple[str, str]], settings: Path):
         super().__init__()
         self.setWindowTitle("Bassline")
         self.setWindowIcon(theme.icon("window", "accent"))
         self.setMinimumSize(1000, 640)
-        self._theme = theme
+        self.theme = theme
         self._settings = QSettings(str(settings / "window.ini"), QSettings.Format.IniFormat)
         self._may_close = False
-        self._situation: Situation | None = None
+        self.situation: Situation | None = None
         self.actions_by_id = self._make_actions()
         self.candidates = CandidatesModel(self)
         self.bar = RunBar(theme, self.actions_by_id, models)
@@ -55,11 +65,13 @@ class MainWindow(QMainWindow):
         self.loading = LoadingStrip()
         self.prompt = CodeEditor(theme, tr("Prompt"), tr("What should the code do?"))
         self.tests = CodeEditor(theme, tr("Tests"), tr(TESTS_HINT), "python")
+        self.context = ContextStrip(theme)
         self.start_page = StartPage(theme)
         self.page = CandidatePage(theme, self.actions_by_id, self.candidates)
         self.status = StatusLine()
         self._lay_out()
         self._restore()
+        self.setAcceptDrops(True)
         theme.changed.connect(self._paint_icons)
         self.prompt.setFocus()
 
@@ -73,14 +85,27 @@ class MainWindow(QMainWindow):
 
     def enable(self, now: Situation) -> None:
         """Grey what makes no sense now; the tooltip says why."""
-        if now == self._situation:
+        if now == self.situation:
             return  # asked at every tick
-        self._situation = now
+        self.situation = now
         for action in ACTIONS:
             reason, qt = action.blocked(now), self.actions_by_id[action.id]
-            tip = f"{tr(action.tip)} ({_key_text(qt)})" if action.key else tr(action.tip)
+            tip = f"{tr(action.tip)} ({key_text(qt)})" if action.key else tr(action.tip)
             qt.setEnabled(not reason)
             qt.setToolTip(tr(reason) if reason else tip)
+
+    def add_dock(self, dock: QDockWidget, action: str) -> None:
+        """A panel at the right edge; the action shows and hides it."""
+        self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
+        self.resizeDocks([dock], [dock.minimumWidth()], Qt.Orientation.Horizontal)
+        shown = self.actions_by_id[action]
+        dock.setVisible(shown.isChecked())
+        shown.toggled.connect(dock.setVisible)
+        dock.toggleViewAction().toggled.connect(shown.setChecked)
+
+    def add_strip(self, strip: QWidget) -> None:
+        """A line above the editors that comes and goes, as the loading strip does."""
+        self._column.insertWidget(self._column.indexOf(self.notice), strip)
 
     def show_candidates(self, shown: bool) -> None:
         """Either the candidates or the start page."""
@@ -89,6 +114,13 @@ class MainWindow(QMainWindow):
     def go_to_editor(self, editor: CodeEditor) -> None:
         self.editors.setCurrentWidget(editor)
         editor.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def come_to_front(self) -> None:
+        """Somebody looks for this window."""
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.show()
+        self.raise_()
+        self.activateWindow()
 
     def let_go(self) -> None:
         """Close for good."""
@@ -100,6 +132,14 @@ class MainWindow(QMainWindow):
 
     def remember(self, key: str, value: str) -> None:
         self._settings.setValue(key, value)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:  # noqa: N802
+        if local_files(event.mimeData()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:  # noqa: N802
+        event.acceptProposedAction()
+        self.files_dropped.emit(local_files(event.mimeData()))
 
     def closeEvent(self, event: QCloseEvent) -> None:  # noqa: N802
         if not self._may_close:
@@ -128,15 +168,22 @@ class MainWindow(QMainWindow):
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._splitter.setChildrenCollapsible(False)
         self._splitter.setHandleWidth(12)
-        self._splitter.addWidget(self.editors)
+        left = QWidget()
+        left_column = QVBoxLayout(left)
+        left_column.setContentsMargins(0, 0, 0, 0)
+        left_column.setSpacing(0)
+        left_column.addWidget(self.editors, 1)
+        left_column.addWidget(self.context)
+        self.editors.currentChanged.connect(lambda place: self.context.setVisible(place == 0))
+        self._splitter.addWidget(left)
         self._splitter.addWidget(self._right)
         self._splitter.setStretchFactor(0, 0)
         self._splitter.setStretchFactor(1, 1)
         self._splitter.setSizes([340, 920])
-        self.editors.setMinimumWidth(260)
+        left.setMinimumWidth(260)
         self._right.setMinimumWidth(480)
         centre = QWidget()
-        column = QVBoxLayout(centre)
+        self._column = column = QVBoxLayout(centre)
         column.setContentsMargins(12, 8, 12, 6)
         column.setSpacing(8)
         for part in (self.bar, self.loading, self.notice):
@@ -166,7 +213,7 @@ class MainWindow(QMainWindow):
     def _paint_icons(self, made: dict[str, QAction] | None = None) -> None:
         for action in ACTIONS:
             if action.icon:
-                (made or self.actions_by_id)[action.id].setIcon(self._theme.icon(action.icon))
+                (made or self.actions_by_id)[action.id].setIcon(self.theme.icon(action.icon))
 
     def _restore(self) -> None:
         for action in ACTIONS:
@@ -181,5 +228,6 @@ class MainWindow(QMainWindow):
             self._splitter.restoreState(splitter)
 
 
-def _key_text(action: QAction) -> str:
+def key_text(action: QAction) -> str:
+    """An action's key as this system writes it; empty when it has none."""
     return action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)

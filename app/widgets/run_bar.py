@@ -134,6 +134,11 @@ class RunBar(QWidget):
             self._model.addItem(title, name)
         self.choose_model(chosen)
 
+    def open_models(self) -> None:
+        """Show what there is to choose from."""
+        self._model.setFocus()
+        self._model.showPopup()
+
     def show_fit(self, words: str, fits: bool = True) -> None:
         """Whether the model fits into memory, in a few words; the tooltip has them whole."""
         self._fit.setText(words)

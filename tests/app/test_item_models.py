@@ -4,7 +4,8 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.modeltest import ModelTester
 
-from app.item_models.candidates import CandidatesModel, badge, in_words
+from app.item_models.badge import badge, in_words
+from app.item_models.candidates import CandidatesModel
 from app.item_models.details import details
 from app.item_models.rate import Rate, average
 from app.item_models.table import Cell, TableModel
@@ -61,7 +62,9 @@ def test_a_state_is_a_word_and_a_shape(candidate: Candidate, word: str, icon: st
 def test_a_soft_pass_is_not_a_pass() -> None:
     results = (TestResult("a", "passed"), TestResult("b", "passed"))
     firm = Candidate(1, 1, "done", test_state="passed", report=Report("pass", "split", tests=results))
-    soft = Candidate(2, 1, "done", test_state="passed", report=Report("pass-soft", "split", tests=results))
+    soft = Candidate(
+        2, 1, "done", test_state="passed by its own ==", report=Report("pass-soft", "split", tests=results)
+    )
     assert badge(firm, None).word == "passed 2/2"
     assert badge(soft, None).word == "soft pass 2/2"
     assert badge(firm, None).icon != badge(soft, None).icon

@@ -49,7 +49,7 @@ def nameless(window: QWidget) -> list[str]:
     found = []
     for widget in window.findChildren(QWidget):
         parent = widget.parent()
-        own = isinstance(parent, QAbstractSpinBox | QTabBar | QAbstractItemView) or isinstance(widget, QHeaderView)
+        own = isinstance(parent, QLineEdit | QTabBar | QAbstractItemView) or isinstance(widget, QHeaderView)
         own = own or widget.objectName().startswith("qt_") or "QComboBoxPrivate" in parent.metaObject().className()
         if isinstance(widget, NAMED) and not own and not widget.accessibleName():
             found.append(f"{type(widget).__name__} in {type(parent).__name__}")

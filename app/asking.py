@@ -1,0 +1,111 @@
+"""What is asked: the prompt, the files that go along, and the answer that it follows."""
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtWidgets import QFileDialog
+
+from app.run_settings import RunSettings
+from app.running import Running
+from app.widgets.main_window import MainWindow
+from app.words import tr
+from engine.contract import BasslineError, Ready, Request
+from engine.session import turns
+from engine.session.attachments import Attachment, attach, with_context
+from engine.session.run import Run
+
+
+class Asking(QObject):
+    """``fix_wanted`` gives a Request that repairs a candidate, to be started like any other."""
+
+    fix_wanted = Signal(object)
+
+    def __init__(self, window: MainWindow, running: Running, parent: QObject | None = None):
+        super().__init__(parent)
+        self._window, self._running = window, running
+        self._files: list[Attachment] = []
+        self._after: tuple[Run, int] | None = None  # the answer that the prompt goes on from
+        for id, do in (("attach", self.ask_for_files), ("follow_up", self.follow_up), ("fix_it", self.fix)):
+            window.on(id, do)
+        window.files_dropped.connect(self._take)
+        window.context.removed.connect(self._remove)
+        window.context.unfollowed.connect(self.start_afresh)
+
+    @property
+    def files(self) -> list[Attachment]:
+        return list(self._files)
+
+    def request(self, settings: RunSettings) -> Request:
+        """What Generate asks for. Raises BadRequest, and what attaching raises."""
+        prompt = self._window.prompt.text()
+        request = settings.request(prompt, secrets.randbelow(2**31))
+        if self._files:
+            request = replace(request, prompt=with_context(prompt, self._files))
+        if self._after is not None:
+            run, number = self._after
+            request = replace(request, turns=turns.follow_up(run, number, request.prompt).turns)
+        return request
+
+    def follow_up(self) -> None:
+        """From now on prompts go on from the candidate in view, until a person starts afresh."""
+        run, number = self._running.run, self._window.page.number
+        if run is not None and number in run.candidates:
+            self._after = run, number
+            self._window.context.show_follow_up(tr("Follows candidate {n}").format(n=number))
+            self._window.go_to_editor(self._window.prompt)
+            self._window.prompt.selectAll()
+
+    def start_afresh(self) -> None:
+        self._after = None
+        self._window.context.show_follow_up("")
+
+    def fix(self) -> None:
+        """New candidates that repair the one in view; tests and settings stay as they are."""
+        run, number = self._running.run, self._window.page.number
+        if run is None:
+            return
+        try:
+            settings = self._window.bar.settings()
+            asked = turns.fix(run, number, secrets.randbelow(2**31))
+            request = settings.request(asked.prompt, asked.seed)
+            self.fix_wanted.emit(replace(request, turns=asked.turns))
+        except BasslineError as error:
+            self._window.notice.say(str(error))
+
+    def ask_for_files(self) -> None:
+        dialog = QFileDialog(self._window, tr("Attach files"), self._window.remembered("folder") or str(Path.home()))
+        dialog.setFileMode(QFileDialog.FileMode.ExistingFiles)
+        dialog.filesSelected.connect(self._take)
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def length_in_words(self, ready: Ready | None) -> str:
+        """In tokens where the engine has counted this very prompt, else in characters."""
+        run, prompt = self._running.run, self._window.prompt
+        if ready and run and run.prompt_tokens and not self._files and prompt.text() == run.request.prompt:
+            words = tr("{n:,} of {context:,} tokens")
+            return words.format(n=run.prompt_tokens, context=ready.context)
+        characters = prompt.document().characterCount() - 1 + sum(len(file.text) for file in self._files)
+        return tr("{n:,} characters").format(n=characters) if characters else ""
+
+    @Slot(list)
+    def _take(self, paths: Iterable[str]) -> None:
+        """Files become context; a model, by its looks, is chosen as the model."""
+        for path in map(Path, paths):
+            if path.suffix == ".gguf" or (path / "config.json").is_file():
+                self._window.bar.choose_model(str(path))
+                self._window.bar.model_chosen.emit()
+                continue
+            try:
+                self._files.append(attach(path, self._files))
+            except BasslineError as error:
+                self._window.notice.say(str(error), tone="warning")
+        self._window.context.show_files(self._files)
+
+    @Slot(int)
+    def _remove(self, place: int) -> None:
+        del self._files[place]
+        self._window.context.show_files(self._files)

@@ -1,0 +1,29 @@
+"""All actions and their keys, as docs/shortcuts.md has them."""
+
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QVBoxLayout, QWidget
+
+from app.actions import keys
+from app.item_models.table import Cell, TableModel
+from app.theme import Theme
+from app.widgets.result_table import ResultTable
+from app.words import tr
+
+
+class Keys(QDialog):
+    """Modeless: it can stay open beside the work."""
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None):
+        super().__init__(parent)
+        self.setWindowTitle(tr("Keys"))
+        model = TableModel((tr("Key"), tr("Action"), tr("What it does")), self)
+        model.show([(Cell(key), Cell(tr(text)), Cell(tr(what), tone="muted")) for key, text, what in keys()])
+        buttons = QDialogButtonBox()
+        close = buttons.addButton(tr("Close"), QDialogButtonBox.ButtonRole.RejectRole)
+        close.setAccessibleName(tr("Close"))
+        buttons.rejected.connect(self.reject)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(16, 16, 16, 12)
+        column.setSpacing(12)
+        column.addWidget(ResultTable(theme, model, tr("Keys")), 1)
+        column.addWidget(buttons)
+        self.resize(760, 560)

@@ -1,0 +1,87 @@
+"""One candidate in two short lines and a shape: for the strip, the list and the tiles."""
+
+from dataclasses import dataclass
+
+from app.words import tr
+from engine.session.run import Candidate
+
+
+@dataclass(frozen=True)
+class Badge:
+    """``word`` is the state, ``note`` what else fits below it; ``icon`` tells the state by its shape."""
+
+    word: str
+    note: str
+    icon: str
+    tone: str
+    best: bool = False
+
+
+# State -> word, icon, tone.
+STATES = {
+    "queued": ("queued", "queued", "muted"),
+    "running": ("running", "running", "running"),
+    "done": ("finished", "done", "text"),
+    "cut": ("cut off", "cut", "warning"),
+    "stopped": ("stopped", "stopped", "muted"),
+    "failed": ("failed", "failed", "failed"),
+}
+TESTS = {
+    "queued": ("waits for test", "tests-running", "muted"),
+    "running": ("testing", "tests-running", "running"),
+    "passed": ("passed", "passed", "passed"),
+    "passed by its own ==": ("soft pass", "soft-pass", "warning"),
+    "failed": ("failed", "tests-failed", "failed"),
+    "timed out": ("timed out", "tests-error", "failed"),
+    "killed": ("killed", "tests-error", "failed"),
+    "tampered": ("tampered", "tests-error", "failed"),
+    "needs consent": ("needs consent", "tests-error", "warning"),
+    "error": ("test error", "tests-error", "warning"),
+}
+
+
+def badge(candidate: Candidate, per_second: float | None, best: bool = False) -> Badge:
+    """A candidate in two short lines: what became of it, and how fast or like which it is."""
+    speed = tr("{rate:.0f} tok/s").format(rate=per_second) if per_second is not None else ""
+    if candidate.test_state in TESTS:
+        word, icon, tone = TESTS[candidate.test_state]
+    else:
+        word, icon, tone = STATES[candidate.state]
+    note = speed
+    if candidate.same_as is not None:
+        note = tr("same as {number}").format(number=candidate.group)
+    elif candidate.fails_like is not None:
+        note = tr("fails like {number}").format(number=candidate.fails_like.number)
+    return Badge(tr(word) + _count(candidate), tr("best") if best else note, icon, tone, best)
+
+
+def _count(candidate: Candidate) -> str:
+    """Briefly, since it stands in a tab: how many passed, or how many of all failed."""
+    if candidate.test_state == "running" and candidate.tests_total:
+        return f" {candidate.tests_done}/{candidate.tests_total}"
+    report = candidate.report
+    if report is None or not report.tests:
+        return ""
+    if candidate.test_state.startswith("passed"):
+        return f" {report.passed}/{len(report.tests)}"
+    return (
+        " " + tr("{n} of {all}").format(n=report.failed, all=len(report.tests))
+        if candidate.test_state == "failed"
+        else ""
+    )
+
+
+def in_words(candidate: Candidate, per_second: float | None) -> str:
+    """The whole row as a sentence, for screen readers and tooltips."""
+    parts = [
+        tr("Candidate {number}").format(number=candidate.number),
+        tr(STATES[candidate.state][0]),
+        tr("{count} tokens").format(count=candidate.tokens),
+    ]
+    if per_second is not None:
+        parts.append(tr("{rate:.0f} tokens per second").format(rate=per_second))
+    if candidate.test_state != "not run":
+        parts.append(tr("tests {label}").format(label=candidate.tests_label))
+    if candidate.likeness:
+        parts.append(candidate.likeness)
+    return ", ".join(parts)
