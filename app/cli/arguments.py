@@ -8,9 +8,10 @@ from typing import Any, NoReturn
 
 from app.cli.history import add_history
 from app.cli.output import put
+from app.cli.sampling import add_sampling, ladder_of, sampling_of
 from app.cli.servers import add_servers
-from engine.contract import ModelChoice, Request, Sampling, Speculation
-from engine.contract.request import ACCEPTANCE_RULES, DRAFTERS, MODES, PRECISIONS
+from engine.contract import ModelChoice, Request, Speculation
+from engine.contract.request import ACCEPTANCE_RULES, DRAFTERS, PRECISIONS
 from engine.session.servers import find
 
 _DESCRIPTION = """\
@@ -78,27 +79,26 @@ def parser(program: str = "main.py") -> argparse.ArgumentParser:
     return top
 
 
-def request_of(arguments: argparse.Namespace, prompt: str) -> Request:
-    """Raises BadRequest with a sentence when a value is out of range."""
+def request_of(arguments: argparse.Namespace, prompt: str, suffix: str = "") -> Request:
+    """``suffix``: the text after the gap, when one is to be filled.
+
+    Raises BadRequest with a sentence when a value is out of range.
+    """
     return Request(
         prompt=prompt,
         seed=secrets.randbelow(2**31) if arguments.seed is None else arguments.seed,
         candidates=arguments.candidates,
         mode=arguments.mode,
         system=arguments.system,
-        sampling=Sampling(
-            temperature=arguments.temperature,
-            top_p=arguments.top_p,
-            top_k=arguments.top_k,
-            max_tokens=arguments.max_tokens,
-            stop=tuple(arguments.stop),
-        ),
+        sampling=sampling_of(arguments),
         speculation=Speculation(
             drafter=arguments.drafter,
             policy=arguments.policy,
             acceptance=arguments.acceptance,
         ),
         time_budget_s=arguments.time_budget,
+        suffix=suffix,
+        overrides=ladder_of(arguments),
     )
 
 
@@ -146,67 +146,9 @@ def _add_generate(commands: "argparse._SubParsersAction[_Parser]") -> None:
         help="what stderr shows meanwhile; jsonl: one event a line",
     )
     _add_consent(command)
-    _add_sampling(command)
+    add_sampling(command)
     _add_speculation(command)
     _add_model(command)
-
-
-def _add_sampling(command: argparse.ArgumentParser) -> None:
-    group = command.add_argument_group("sampling")
-    group.add_argument(
-        "--temperature",
-        type=float,
-        default=Sampling.temperature,
-        metavar="T",
-        help=_default(Sampling.temperature, "0 always takes the likeliest token"),
-    )
-    group.add_argument(
-        "--top-p",
-        type=float,
-        default=Sampling.top_p,
-        metavar="P",
-        help=_default(Sampling.top_p, "keep the likeliest tokens that hold this much probability"),
-    )
-    group.add_argument(
-        "--top-k",
-        type=int,
-        default=Sampling.top_k,
-        metavar="K",
-        help=_default("no limit", "keep the K likeliest tokens"),
-    )
-    group.add_argument(
-        "--max-tokens",
-        type=int,
-        default=Sampling.max_tokens,
-        metavar="N",
-        help=_default(Sampling.max_tokens, "cut a candidate after so many tokens"),
-    )
-    group.add_argument(
-        "--seed",
-        type=int,
-        metavar="N",
-        help="the same seed gives the same candidates (default: a random one, which is printed)",
-    )
-    group.add_argument(
-        "--stop",
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="end a candidate before this text; may be given several times",
-    )
-    group.add_argument("--time-budget", type=float, metavar="SECONDS", help="cut what is not finished by then")
-    group.add_argument(
-        "--mode",
-        choices=MODES,
-        default=Request.mode,
-        help=_default(Request.mode, "chat: the prompt is a request; completion: the prompt is the start of the code"),
-    )
-    group.add_argument(
-        "--system",
-        default=Request.system,
-        metavar="TEXT",
-        help="what a chat model is told first; '' for the model's own (default: to answer with one code block only)",
-    )
 
 
 def _add_speculation(command: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from app.cli import servers, summary
 from app.cli.arguments import choice_of, parser, request_of
 from app.cli.generation import ConsentMissing, Generation, Job
 from app.cli.history import history
-from app.cli.inputs import check_text, export_folder, read_prompt, read_tests, read_text
+from app.cli.inputs import check_text, export_folder, read_prompt, read_suffix, read_tests, read_text
 from app.cli.interrupts import INTERRUPTED, on_interrupt
 from app.cli.output import one_line, print_code, print_object, put, say, silence
 from app.cli.progress import Progress, open_progress
@@ -83,7 +83,8 @@ def generate(arguments: argparse.Namespace) -> int:
     for option, texts in (("--system", [arguments.system]), ("--stop", arguments.stop)):
         for text in texts:
             check_text(text, f"The text of {option}")
-    request, choice = request_of(arguments, read_prompt(arguments)), choice_of(arguments)
+    request = request_of(arguments, read_prompt(arguments), read_suffix(arguments))
+    choice = choice_of(arguments)
     tests, folder = read_tests(arguments.tests), export_folder(arguments.export)
     if folder is not None:
         _check_export_folder(folder, arguments.overwrite, bool(tests))

@@ -24,6 +24,11 @@ def read_prompt(arguments: argparse.Namespace) -> str:
     return check_text(arguments.prompt, "The prompt")
 
 
+def read_suffix(arguments: argparse.Namespace) -> str:
+    """The text after the gap that is to be filled; empty when there is none. Raises BadRequest."""
+    return "" if arguments.suffix_file is None else read_text(Path(arguments.suffix_file), "suffix file")
+
+
 def check_text(text: str, subject: str) -> str:
     """``text`` as it is. Raises BadRequest when the shell handed over bytes that are not UTF-8."""
     try:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from app.cli import commands, generation, interrupts
+from app.cli.arguments import parser, request_of
 from app.cli.commands import main
+from app.cli.inputs import read_suffix
 from app.cli.progress import PlainLines
 from engine.contract import (
     CandidateFinished,
@@ -22,6 +24,7 @@ from engine.contract import (
     Mailbox,
     Message,
     Ready,
+    Request,
     RunFinished,
     RunStarted,
 )
@@ -103,6 +106,12 @@ def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
         (["generate", "x", "--tests", "latin.txt"], "not UTF-8"),
         (["generate", "x", "-n", "0"], "between 1 and 128"),
         (["generate", "x", "--temperature", "-1"], "Temperature"),
+        (["generate", "x", "--temperature", "0.2..11"], "Temperature"),
+        (["generate", "x", "--temperature", "0.2..warm"], "a range such as 0.2..1.2"),
+        (["generate", "x", "--min-p", "2"], "min-p"),
+        (["generate", "x", "--repetition-penalty", "0"], "repetition penalty"),
+        (["generate", "x", "--stop-at", "function"], "completion mode"),
+        (["generate", "x", "--suffix-file", "nowhere.py"], "suffix file nowhere.py does not exist"),
         (["generate", "x", "--top-p", "2"], "top-p"),
         (["generate", "x", "--top-k", "-1"], "top-k"),
         (["generate", "x", "--max-tokens", "0"], "Max tokens"),
@@ -414,16 +423,42 @@ def test_options_reach_the_request(play: Callable[..., int]) -> None:
         emit(RunFinished(message.run, "finished"))
 
     words = "--temperature 0.5 --top-p 0.9 --top-k 40 --max-tokens 99 --seed 3 --stop A --stop B --time-budget 60"
-    words += " --mode completion --drafter suffix --policy fixed:4 --acceptance rejection"
+    words += " --mode completion --drafter suffix --policy fixed:4 --acceptance rejection --stop-at function"
+    words += " --min-p 0.05 --repetition-penalty 1.1 --presence-penalty 0.2 --frequency-penalty -0.3"
     play(*words.split(), engine=FakeEngine(generate), texts=(GOOD, BAD))
     request = seen[0]
     assert (request.prompt, request.seed, request.candidates, request.mode) == ("anything", 3, 2, "completion")
     assert request.time_budget_s == 60
     sampling = request.sampling
     assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.max_tokens) == (0.5, 0.9, 40, 99)
-    assert sampling.stop == ("A", "B")
+    assert (sampling.stop, sampling.code_stop, sampling.min_p) == (("A", "B"), "function", 0.05)
+    penalties = (sampling.repetition_penalty, sampling.presence_penalty, sampling.frequency_penalty)
+    assert (penalties, request.overrides) == ((1.1, 0.2, -0.3), {})
     speculation = request.speculation
     assert (speculation.drafter, speculation.policy, speculation.acceptance) == ("suffix", "fixed:4", "rejection")
+
+
+def request_for(*words: str) -> Request:
+    arguments = parser().parse_args(["generate", "x", *words])
+    return request_of(arguments, "x", read_suffix(arguments))
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "temperatures"),
+    [("0.2..1.2", 5, [0.2, 0.45, 0.7, 0.95, 1.2]), ("0..1", 1, [0.0]), ("1.2..0.2", 2, [1.2, 0.2])],
+)
+def test_a_range_of_temperatures_is_spread_over_the_candidates(
+    text: str, count: int, temperatures: list[float]
+) -> None:
+    request = request_for("--temperature", text, "-n", str(count), "--top-p", "0.5")
+    assert [request.sampling_of(number).temperature for number in request.numbers] == temperatures
+    assert {request.sampling_of(number).top_p for number in request.numbers} == {0.5}
+
+
+def test_the_text_after_a_gap_comes_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "after.py").write_bytes(b"\r\nprint(f(1))\n")
+    request = request_for("--mode", "fill-in-the-middle", "--suffix-file", str(tmp_path / "after.py"))
+    assert (request.mode, request.suffix) == ("fill-in-the-middle", "\r\nprint(f(1))\n")
 
 
 def test_models_list(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
