@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "2")
 os.environ.setdefault("TRITON_INTERPRET", "1")  # device kernels run in Triton's interpreter, on any machine
+os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"  # never the system's own
 _home = tempfile.mkdtemp(prefix="bassline-tests-")
 os.environ["BASSLINE_HOME"] = _home
 
@@ -21,6 +23,7 @@ prepare_environment()
 
 if TYPE_CHECKING:
     from engine.models.loaded import LoadedModel
+    from tests.memory_keyring import MemoryKeyring
 
 SMALL_MODEL = "smollm2-135m"
 
@@ -32,6 +35,19 @@ def pytest_sessionfinish() -> None:
 def _cache() -> Path:
     """Kept between runs: the small model is fetched and converted once."""
     return Path(os.environ.get("BASSLINE_TEST_CACHE") or Path.home() / ".cache" / "bassline-tests")
+
+
+@pytest.fixture
+def memory_keyring() -> Iterator["MemoryKeyring"]:
+    """A keyring for one test."""
+    import keyring
+
+    from tests.memory_keyring import MemoryKeyring
+
+    before, mine = keyring.get_keyring(), MemoryKeyring()
+    keyring.set_keyring(mine)
+    yield mine
+    keyring.set_keyring(before)
 
 
 @pytest.fixture(scope="session")

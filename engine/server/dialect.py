@@ -1,5 +1,6 @@
 """What one server may be asked, and a request in its words."""
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,7 +59,8 @@ class Dialect:
             "n": replace(self, n=False),
             "seed": replace(self, seed=False),
         }
-        named_first = sorted(smaller, key=lambda name: len(name) < 2 or name not in complaint)
+        words = set(re.findall(r"\w+", complaint))
+        named_first = sorted(smaller, key=lambda name: name not in words)
         return next((smaller[name] for name in named_first if smaller[name] != self), None)
 
 

@@ -56,7 +56,7 @@ class Probe:
         if not self.n:
             sentences.append("It writes one candidate a request, so each is asked for by itself.")
         if self.seed is None:
-            sentences.append("Whether it heeds the seed could not be seen.")
+            sentences.append("It gives the same answer whatever the seed; it may ignore the temperature, too.")
         elif not self.seed:
             sentences.append("It does not heed the seed: the same seed gives other candidates each time.")
         if not self.logprobs:

@@ -118,7 +118,7 @@ def servers() -> list[Server]:
     try:
         entries = tomllib.loads(text).get("server", [])
         return sorted(cattrs.structure(entries, list[Server]), key=lambda server: server.name)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, cattrs.BaseValidationError) as error:
+    except (ValueError, TypeError, cattrs.BaseValidationError) as error:
         raise BadServer(f"{_file()} cannot be read; repair it, or delete it to start afresh.") from error
 
 

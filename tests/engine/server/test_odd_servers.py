@@ -1,0 +1,337 @@
+"""Odd streams, and everything that goes wrong: the text so far is kept, and one sentence says what happened."""
+
+import json
+import socket
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+
+from engine.contract import (
+    Cancel,
+    CandidateFinished,
+    Load,
+    LoadFailed,
+    Loading,
+    ModelChoice,
+    RunFinished,
+    RunStarted,
+    TextAdded,
+)
+from engine.server.client import Patience
+from tests.engine.server.fake import Answer, Exchange, FakeServer, Polite
+from tests.engine.server.playing import HASTY, PROMPT, Playing, eventually, playing, request
+
+
+def run_with(play: Playing, server: FakeServer, answer: Answer, candidates: int = 1) -> RunFinished:
+    play.load(server.address)
+    server.answer = answer
+    return play.play(request(candidates))
+
+
+def streamed(*pieces: Any, done: bool = True) -> Answer:
+    """``pieces``: text, raw bytes of a stream, or chunks."""
+
+    def answer(exchange: Exchange) -> None:
+        exchange.begin()
+        for piece in pieces:
+            exchange.send(piece) if isinstance(piece, dict) else exchange.raw(piece)
+        if done:
+            exchange.done()
+
+    return answer
+
+
+def chunk(delta: Any = None, finish: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish} | more]}
+
+
+END = chunk({}, "stop")
+ODD = {
+    "a chunk with usage and no choices": streamed(
+        chunk({"content": "ab"}), END, {"choices": [], "usage": {"completion_tokens": 1}}
+    ),
+    "chunks without choices": streamed(
+        {"object": "x"}, {"choices": []}, {"choices": None}, chunk({"content": "ab"}), END
+    ),
+    "comments that keep the connection alive": streamed(": ping\n\n", chunk({"content": "ab"}), ": ping\n\n", END),
+    "no [DONE]": streamed(chunk({"content": "ab"}), END, done=False),
+    "content that is null": streamed(chunk({"content": None}), chunk({"content": "ab"}), chunk(None, "stop")),
+    "a delta with a role only": streamed(chunk({"role": "assistant"}), chunk({"content": "ab"}), END),
+    "no index": streamed(
+        {"choices": [{"delta": {"content": "ab"}}]}, {"choices": [{"delta": {}, "finish_reason": "stop"}]}
+    ),
+    "a choice nobody asked for": streamed(chunk({"content": "x"}, index=7), chunk({"content": "ab"}), END),
+    "thoughts first": streamed(
+        chunk({"reasoning_content": "hm"}), chunk({"reasoning": "so"}), chunk({"content": "ab"}), END
+    ),
+    "windows line ends": streamed("data: " + json.dumps(chunk({"content": "ab"})) + "\r\n\r\n", END),
+    "fields of other kinds": streamed("event: message\nid: 1\nretry: 10\n\n", chunk({"content": "ab"}), END),
+    "no blank after the colon": streamed("data:" + json.dumps(chunk({"content": "ab"})) + "\n\n", END),
+    "text in the last chunk": streamed(chunk({"content": "a"}), chunk({"content": "b"}, "stop")),
+    "log-probabilities of null": streamed(chunk({"content": "ab"}, logprobs={"content": None}), END),
+    "an empty object for an error": streamed(chunk({"content": "ab"}) | {"error": None}, END),
+}
+
+
+@pytest.mark.parametrize("answer", ODD.values(), ids=ODD.keys())
+def test_odd_streams_are_read_to_their_text(server: FakeServer, play: Playing, answer: Answer) -> None:
+    outcome = run_with(play, server, answer)
+    assert (outcome.outcome, outcome.reason) == ("finished", "")
+    assert play.texts == {1: "ab"}
+    assert play.ends[1].state == "done"
+
+
+def test_a_character_split_over_two_packets_stays_whole(server: FakeServer, play: Playing) -> None:
+    data = f"data: {json.dumps(chunk({'content': 'naïve 🎷'}), ensure_ascii=False)}\n\n".encode()
+
+    def answer(exchange: Exchange) -> None:
+        exchange.begin()
+        for at in range(len(data)):
+            exchange.handler.wfile.write(data[at : at + 1])
+        exchange.send(END)
+        exchange.done()
+
+    run_with(play, server, answer)
+    assert play.texts == {1: "naïve 🎷"}
+
+
+def test_a_server_that_does_not_stream_gives_the_text_at_once(server: FakeServer, play: Playing) -> None:
+    def answer(exchange: Exchange) -> None:
+        exchange.begin("application/json")
+        choices = [
+            {"index": i, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+            for i, text in enumerate(("ab", "cd"))
+        ]
+        exchange.raw(json.dumps({"choices": choices, "usage": {"prompt_tokens": 3, "completion_tokens": 4}}))
+
+    assert run_with(play, server, answer, 2).outcome == "finished"
+    assert play.texts == {1: "ab", 2: "cd"}
+
+
+def test_thoughts_count_and_are_not_shown(server: FakeServer, play: Playing) -> None:
+    run_with(play, server, streamed(*[chunk({"reasoning_content": "hm"})] * 3, chunk({"content": "ab"}), END))
+    assert play.texts == {1: "ab"}
+    assert play.ends[1].tokens == 4
+
+
+def test_a_server_that_forgets_to_hang_up_does_not_hold_the_run(server: FakeServer, play: Playing) -> None:
+    def answer(exchange: Exchange) -> None:
+        streamed(chunk({"content": "ab"}), END, done=False)(exchange)
+        exchange.wait_until_gone()
+
+    begun = time.monotonic()
+    assert run_with(play, server, answer).outcome == "finished"
+    assert time.monotonic() - begun < 5
+    assert eventually(lambda: server.asked_for(PROMPT)[0].gone)
+
+
+def dropped(exchange: Exchange) -> None:
+    exchange.begin()
+    exchange.text("half a")
+    exchange.handler.wfile.flush()
+    exchange.handler.connection.shutdown(socket.SHUT_RDWR)
+
+
+def reset_in_a_chunk(exchange: Exchange) -> None:
+    exchange.handler.send_response(200)
+    exchange.handler.send_header("Content-Type", "text/event-stream")
+    exchange.handler.send_header("Content-Length", "100000")
+    exchange.handler.end_headers()
+    exchange.text("half a")
+    exchange.handler.connection.shutdown(socket.SHUT_RDWR)
+
+
+def silent(exchange: Exchange) -> None:
+    exchange.begin()
+    exchange.text("half a")
+    exchange.wait_until_gone()
+
+
+HOST = "127.0.0.1:PORT"
+FAULTS: dict[str, tuple[Answer, str]] = {
+    "dropped": (dropped, f"{HOST} ended the answer early; the text so far is kept."),
+    "reset": (reset_in_a_chunk, f"The connection to {HOST} broke off; the text so far is kept."),
+    "silent": (silent, f"{HOST} said nothing for 1 s; the text so far is kept."),
+    "interrupted": (
+        streamed(chunk({"content": "half a"})),
+        f"{HOST} interrupted the answer; if it serves one request at a time, set the width to 1.",
+    ),
+    "an error in the stream": (
+        streamed(chunk({"content": "half a"}), {"error": {"message": "CUDA out of memory.", "code": 500}}),
+        f"{HOST} stopped with an error: CUDA out of memory.",
+    ),
+    "an error that is a text": (
+        streamed(chunk({"content": "half a"}), {"error": "worker died"}),
+        f"{HOST} stopped with an error: worker died.",
+    ),
+    "no JSON": (
+        streamed(chunk({"content": "half a"}), "data: {half\n\n"),
+        f"{HOST} sent a damaged piece of an answer; try again.",
+    ),
+    "a filter": (
+        streamed(chunk({"content": "half a"}), chunk({}, "content_filter")),
+        f"{HOST} gave up in the middle of a text.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("answer", "sentence"), FAULTS.values(), ids=FAULTS.keys())
+def test_text_stays_when_the_answer_breaks_off(server: FakeServer, answer: Answer, sentence: str) -> None:
+    with playing(Patience(connect_s=1, silence_s=1, busy_s=1)) as play:
+        outcome = run_with(play, server, answer)
+    assert outcome.outcome == "failed"
+    assert outcome.reason == sentence.replace("PORT", server.address.rpartition(":")[2].removesuffix("/v1"))
+    assert play.texts == {1: "half a"}
+    assert (play.ends[1].state, play.ends[1].stop_reason) == ("failed", "error")
+
+
+def test_candidates_that_finished_stay_when_others_break_off(server: FakeServer, play: Playing) -> None:
+    whole = [{"choices": [{"index": 0, "delta": {"content": "ab"}, "finish_reason": "stop"}]}]
+    half = [{"choices": [{"index": 1, "delta": {"content": "c"}}]}]
+    outcome = run_with(play, server, streamed(*whole, *half, done=False), 2)
+    assert outcome.outcome == "finished"
+    assert outcome.reason.startswith("Candidate 2: ")
+    assert {number: end.state for number, end in play.ends.items()} == {1: "done", 2: "failed"}
+    assert play.texts == {1: "ab", 2: "c"}
+
+
+STATUSES: dict[str, tuple[int, Any, str]] = {
+    "OpenAI's form": (400, {"error": {"message": "too long", "type": "x"}}, "refused the request (400): too long."),
+    "FastAPI's form": (
+        422,
+        {"detail": [{"loc": ["body", "n"], "msg": "bad"}]},
+        "refused the request (422): body.n: bad.",
+    ),
+    "FastAPI's short form": (400, {"detail": "no chat template"}, "refused the request (400): no chat template."),
+    "a bare message": (400, {"message": "no\nway"}, "refused the request (400): no way."),
+    "plain text": (400, "plain words.", "refused the request (400): plain words."),
+    "a web page": (502, "<html><body>Bad Gateway</body></html>", "failed (502); its own log says more."),
+    "nothing": (500, "", "failed (500); its own log says more."),
+    "no token": (401, {"error": "bad key"}, "wants a valid token (401); give it one with 'servers add … --token'."),
+    "wrong token": (403, "", "wants a valid token (403); give it one with 'servers add … --token'."),
+    "not found": (404, {"error": {"message": "no such model"}}, "knows no such model or address (404): no such model."),
+    "moved": (308, "", "says that it has moved (308); write the address where it is now."),
+}
+
+
+@pytest.mark.parametrize(("status", "said", "sentence"), STATUSES.values(), ids=STATUSES.keys())
+def test_a_status_is_one_sentence(server: FakeServer, play: Playing, status: int, said: Any, sentence: str) -> None:
+    outcome = run_with(play, server, lambda exchange: exchange.refuse(status, said))
+    assert outcome.outcome == "failed"
+    assert outcome.reason.partition(" ")[2] == sentence
+    assert play.texts == {1: ""}
+
+
+def busy_once(status: int, retry_after: Callable[[], str] | None) -> Answer:
+    polite, calls = Polite(), iter((True,))
+
+    def answer(exchange: Exchange) -> None:
+        if next(calls, False):
+            exchange.refuse(status, "slow down", **({"Retry_After": retry_after()} if retry_after else {}))
+        else:
+            polite(exchange)
+
+    return answer
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("form", ["seconds", "date", "none"])
+def test_a_busy_server_is_asked_again_when_it_said(server: FakeServer, play: Playing, status: int, form: str) -> None:
+    def date() -> str:
+        return format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True)
+
+    times = {"seconds": lambda: "1", "date": date, "none": None}
+    begun = time.monotonic()
+    outcome = run_with(play, server, busy_once(status, times[form]))
+    assert outcome.outcome == "finished"
+    assert play.texts == {1: "one"}
+    assert time.monotonic() - begun >= 0.9
+    assert len(server.asked_for(PROMPT)) == 2
+
+
+def test_waiting_for_a_busy_server_can_be_stopped(server: FakeServer, play: Playing) -> None:
+    play.load(server.address)
+    server.answer = lambda exchange: exchange.refuse(429, "", Retry_After="4")
+    play.start(request(2))
+    assert eventually(lambda: bool(server.asked_for(PROMPT)))
+    stopped = time.monotonic()
+    play.submit(Cancel("run"))
+    assert play.finish().outcome == "stopped"
+    assert time.monotonic() - stopped < 1
+
+
+def test_nobody_waits_longer_than_a_person_would(server: FakeServer, play: Playing) -> None:
+    outcome = run_with(play, server, lambda exchange: exchange.refuse(429, "quota used up", Retry_After="3600"))
+    assert outcome.outcome == "failed"
+    assert "has too much to do (429): quota used up; try again later" in outcome.reason
+
+
+def test_a_slow_first_byte_is_waited_for(server: FakeServer) -> None:
+    def answer(exchange: Exchange) -> None:
+        exchange.begin()
+        for _ in range(6):
+            time.sleep(0.3)
+            exchange.raw(": still reading the prompt\n\n")
+        exchange.send(chunk({"content": "ab"}, "stop"))
+        exchange.done()
+
+    with playing(Patience(connect_s=1, silence_s=1, busy_s=1)) as play:
+        assert run_with(play, server, answer).outcome == "finished"
+    assert play.texts == {1: "ab"}
+
+
+def test_nothing_listens_there(play: Playing) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+    failed = play.load(f"http://127.0.0.1:{port}")
+    assert isinstance(failed, LoadFailed)
+    assert failed.reason == f"Nothing answers at 127.0.0.1:{port}; start the server, or look at the port."
+
+
+def test_no_host_of_that_name(play: Playing) -> None:
+    failed = play.load("http://no-such-host.invalid:8000")
+    assert isinstance(failed, LoadFailed)
+    assert failed.reason == "No computer is called no-such-host.invalid:8000; look at the address."
+
+
+def test_a_host_that_never_answers(play: Playing) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf, playing(Patience(1, 0.5, 1)) as play:
+        failed = play.load(f"http://127.0.0.1:{deaf.getsockname()[1]}")
+    assert isinstance(failed, LoadFailed)
+    assert "said nothing for 0.5 s" in failed.reason
+
+
+def test_a_load_can_be_stopped(server: FakeServer, play: Playing) -> None:
+    server.answer = Exchange.wait_until_gone
+    play.submit(Load(ModelChoice(server=server.address)))
+    play.until(lambda event: isinstance(event, Loading) and event.stage == "check")
+    assert eventually(lambda: bool(server.asked))
+    play.submit(Cancel())
+    failed = play.until(lambda event: isinstance(event, LoadFailed))
+    assert isinstance(failed, LoadFailed)
+    assert failed.cancelled
+    assert eventually(lambda: server.asked[0].gone)
+
+
+def test_a_page_that_is_no_such_server(server: FakeServer, play: Playing) -> None:
+    server.models = "<html>Welcome</html>"
+    failed = play.load(server.address)
+    assert isinstance(failed, LoadFailed)
+    assert "does not list any models" in failed.reason
+
+
+def test_closing_in_the_middle_of_a_run(server: FakeServer) -> None:
+    with playing(HASTY) as play:
+        play.load(server.address)
+        server.answer = silent
+        play.start(request(2))
+        play.until(lambda event: isinstance(event, TextAdded | RunStarted))
+    ends = []
+    while not play._inbox.empty():
+        ends.append(play._inbox.get())
+    assert any(isinstance(event, RunFinished) and event.outcome == "stopped" for event in ends)
+    assert any(isinstance(event, CandidateFinished) for event in ends)
