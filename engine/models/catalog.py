@@ -8,6 +8,7 @@ from pathlib import Path
 import cattrs
 
 from engine.device import Gpu
+from engine.models.shape import Shape
 
 DEFAULT = "default"
 _FILE = Path(__file__).parents[2] / "resources" / "catalog.toml"
@@ -41,24 +42,41 @@ class PublishedFile:
 
 @dataclass(frozen=True)
 class Safetensors:
-    """A hub repository of config, tokenizer and safetensors."""
+    """A hub repository of config, tokenizer and safetensors; ``revision`` is a branch, tag or commit."""
 
     repository: str
+    revision: str = "main"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A model. ``context`` is in tokens; ``draft`` names the entry recommended as its draft model, or is empty."""
+    """A model. ``draft`` names the entry recommended as its draft model, or is empty. ``mode``: how it is best asked;
+    ``stops``: the tokens that end its turn, for whoever shows them (a run takes them from the files)."""
 
     name: str
     title: str
-    parameters: int
-    context: int
     licence: str
+    shape: Shape
+    mode: str = "chat"
+    stops: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     draft: str = ""
     file: PublishedFile | None = None
     safetensors: Safetensors | None = None
+
+    @property
+    def parameters(self) -> int:
+        return self.shape.parameters
+
+    @property
+    def context(self) -> int:
+        """In tokens."""
+        return self.shape.context
+
+    @property
+    def download_bytes(self) -> int:
+        """Of the file on a CPU; of the hub's bfloat16 weights where there is no file."""
+        return self.file.bytes if self.file else 2 * self.parameters
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ end, or ``{"error": kind, "text": sentence}``. Its stdin is a pipe that nobody w
 dies, however that happens, and the child leaves at once.
 """
 
+import errno
 import json
 import os
 import queue
@@ -24,6 +25,8 @@ Progress = Callable[[Loading], None]
 Cancelled = Callable[[], bool]
 
 STALLED = "stalled"  # the stage of a download that waits for its server
+_SIGKILL = 9  # Windows has no name for it
+_KILLED = "The {work} was ended by the system, most likely for lack of memory; close other programs and try again."
 _CHECKOUT = Path(__file__).parents[2]
 _POLL_S = 0.1
 
@@ -61,6 +64,8 @@ def run_module(
                     raise _error(message, failure)
                 progress(Loading(**message))
             process.wait()
+            if process.returncode == -_SIGKILL:
+                raise errors.OutOfMemory(_KILLED.format(work=module.rpartition(".")[2]))
             stderr.seek(0)
             raise failure(_last_words(module, process.returncode, stderr.read()))
         finally:
@@ -115,6 +120,13 @@ def _read_lines(stream: Any, lines: "queue.SimpleQueue[bytes | None]") -> None:
     lines.put(None)
 
 
+def is_disk_full(error: BaseException) -> bool:
+    """Also where a library in Rust says it in words of its own."""
+    if isinstance(error, errors.DiskFull) or getattr(error, "errno", None) == errno.ENOSPC:
+        return True
+    return f"os error {errno.ENOSPC}" in str(error)
+
+
 def _error(message: dict[str, str], failure: type[BasslineError]) -> BasslineError:
     kind = getattr(errors, message["error"], failure)
     error: BasslineError = kind(message["text"])
@@ -123,10 +135,6 @@ def _error(message: dict[str, str], failure: type[BasslineError]) -> BasslineErr
 
 def _last_words(module: str, code: int, stderr: bytes) -> str:
     work = module.rpartition(".")[2]
-    if code == -9:
-        return (
-            f"The {work} was ended by the system, most likely for lack of memory; close other programs and try again."
-        )
     lines = [line for line in stderr.decode(errors="replace").splitlines() if line.strip()]
     return f"The {work} ended unexpectedly: {lines[-1].strip() if lines else f'exit code {code}'}."
 

@@ -17,8 +17,9 @@ import cattrs
 
 from engine.contract import BasslineError
 from engine.models import child
-from engine.models.errors import ConversionFailed, DiskFull, UnsupportedModel
-from engine.models.gguf_file import GgufHeader, megabytes, read_header
+from engine.models.errors import ConversionFailed, DiskFull, OutOfMemory, UnsupportedModel
+from engine.models.folders import check_weights_folder, tensor_sizes
+from engine.models.gguf_file import megabytes, read_header
 
 if TYPE_CHECKING:  # the parent's side works without torch
     import torch
@@ -50,7 +51,7 @@ def read_manifest(folder: Path) -> Manifest | None:
 def convert(source: Path, folder: Path, precision: str, progress: child.Progress, cancelled: child.Cancelled) -> None:
     """Convert a GGUF file or a folder of safetensors into ``folder``, which appears whole or not at all.
 
-    Raises WrongFile, UnsupportedModel, DiskFull, ConversionFailed or LoadCancelled.
+    Raises WrongFile, UnsupportedModel, DiskFull, OutOfMemory, ConversionFailed or LoadCancelled.
     """
     unfinished = folder.with_name(folder.name + ".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)  # of a start that was killed
@@ -86,12 +87,18 @@ def _main(source: Path, folder: Path, precision: str) -> None:
             _convert_gguf(source, folder, precision, reporter)
     except BasslineError as error:
         reporter.failed(error)
+    except Exception as error:
+        if child.is_disk_full(error):
+            reporter.failed(DiskFull(f"The disk is full; make room in {folder.parent}, then try again."))
+        if isinstance(error, MemoryError) or "not enough memory" in str(error):  # the second is torch's on a CPU
+            reporter.failed(OutOfMemory("The memory does not suffice to convert the model; close other programs."))
+        raise
     reporter.result("done")
 
 
 def _convert_gguf(source: Path, folder: Path, precision: str, reporter: child.Reporter) -> None:
     header = read_header(source)
-    _check_room(header, folder, precision)
+    _check_room(header.parameters, folder, precision)
     from transformers import AutoConfig, AutoTokenizer, GenerationConfig
     from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
@@ -110,9 +117,9 @@ def _convert_gguf(source: Path, folder: Path, precision: str, reporter: child.Re
     _write_manifest(folder, precision, header.vocabulary)
 
 
-def _check_room(header: GgufHeader, folder: Path, precision: str) -> None:
+def _check_room(parameters: int, folder: Path, precision: str) -> None:
     """At int8 the embedding stays float32 beside its int8 head, so small models need up to 3 bytes per weight."""
-    needed = header.parameters * {"int8": 3, "float32": 4}.get(precision, 2)
+    needed = parameters * {"int8": 3, "float32": 4}.get(precision, 2)
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise DiskFull(
@@ -149,6 +156,7 @@ def _gguf_tensors(
 
 
 def _convert_folder(source: Path, folder: Path, precision: str, reporter: child.Reporter) -> None:
+    _check_room(sum(tensor_sizes(check_weights_folder(source)).values()), folder, precision)
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from engine.models.weights import from_folder_errors

@@ -33,3 +33,11 @@ class ConversionFailed(BasslineError):
 
 class IncompatibleDraft(BasslineError):
     """The draft model does not speak the target's vocabulary."""
+
+
+class OutOfMemory(BasslineError):
+    """The memory did not suffice for what was being done."""
+
+
+class DoesNotFit(OutOfMemory):
+    """The memory plan says that the model will not fit; nothing was loaded."""

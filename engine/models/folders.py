@@ -1,7 +1,9 @@
 """Is a folder of config and safetensors whole? Read from the headers; nothing is loaded. No torch."""
 
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 from engine.models.errors import WrongFile
 from engine.models.gguf_file import megabytes
@@ -32,8 +34,28 @@ def _names(folder: Path) -> list[str]:
         raise WrongFile(f"{index} is damaged; fetch it again.") from None
 
 
+def tensor_sizes(files: list[Path]) -> dict[str, int]:
+    """Elements of every tensor in whole safetensors files, by name."""
+    sizes: dict[str, int] = {}
+    for file in files:
+        for name, tensor in _header(file)[1].items():
+            sizes[name] = math.prod(tensor["shape"])
+    return sizes
+
+
 def _check_length(file: Path) -> None:
     """A safetensors file begins with the length of its JSON header; the header ends with the last tensor's end."""
+    length, header = _header(file)
+    size = file.stat().st_size
+    if not header:
+        raise WrongFile(f"{file.name} is cut off within its header, at {size} bytes; fetch it again.")
+    expected = 8 + length + max(tensor["data_offsets"][1] for tensor in header.values())
+    if size < expected:
+        raise WrongFile(f"{file.name} is incomplete: {megabytes(size)} of {megabytes(expected)} MB; fetch it again.")
+
+
+def _header(file: Path) -> tuple[int, dict[str, Any]]:
+    """The header's length and what it says of each tensor; nothing when it is cut off."""
     try:
         size = file.stat().st_size
         with file.open("rb") as opened:
@@ -47,9 +69,5 @@ def _check_length(file: Path) -> None:
         raise WrongFile(f"{file.parent} holds no {file.name}; the download is not complete.") from None
     except ValueError:
         raise WrongFile(f"{file.name} is damaged; fetch it again.") from None
-    ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
-    if not ends:
-        raise WrongFile(f"{file.name} is cut off within its header, at {size} bytes; fetch it again.")
-    expected = 8 + length + max(ends)
-    if size < expected:
-        raise WrongFile(f"{file.name} is incomplete: {megabytes(size)} of {megabytes(expected)} MB; fetch it again.")
+    header.pop("__metadata__", None)
+    return length, header

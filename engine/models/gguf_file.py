@@ -16,7 +16,9 @@ _POINTER = b"version https://git-lfs"
 class GgufHeader:
     """``bytes`` is the size the file must have; ``vocabulary`` counts the token ids that are not mere padding.
 
-    ``special_ids`` has the ids of ``bos``, ``eos`` and ``pad``, as far as the file names them.
+    ``special_ids`` has the ids of ``bos``, ``eos`` and ``pad``, as far as the file names them. ``sizes``: every whole
+    number under the architecture's name, such as ``block_count``. ``rows``: token ids with padding; ``tied``: the head
+    is the embedding.
     """
 
     architecture: str
@@ -24,6 +26,9 @@ class GgufHeader:
     bytes: int
     vocabulary: int
     special_ids: dict[str, int]
+    sizes: dict[str, int]
+    rows: int
+    tied: bool
 
 
 class _HeaderReader(GGUFReader):
@@ -31,6 +36,7 @@ class _HeaderReader(GGUFReader):
 
     end = 0
     parameters = 0
+    tied = True
 
     def _build_tensors(self, start_offs: int, fields: Sequence) -> None:
         for field in fields:
@@ -46,6 +52,7 @@ class _HeaderReader(GGUFReader):
             for dim in dims.tolist():
                 elements *= dim
             self.parameters += elements
+            self.tied = self.tied and bytes(name) != b"output.weight"
             self.end = max(self.end, int(start_offs) + int(offset[0]) + elements * size // block)
 
 
@@ -60,12 +67,27 @@ def read_header(path: Path) -> GgufHeader:
         reader = _HeaderReader(path)
         architecture = reader.fields["general.architecture"].contents()
         vocabulary, special_ids = _vocabulary(reader), _special_ids(reader)
+        rows = len(reader.fields["tokenizer.ggml.token_type"].contents())
+        sizes = _sizes(reader, architecture)
     except (IndexError, ValueError, KeyError, UnicodeDecodeError, OverflowError, MemoryError):
         raise WrongFile(f"{path.name} is damaged or cut off: its header cannot be read; fetch it again.") from None
     size = path.stat().st_size
     if size < reader.end:
         raise WrongFile(f"{path.name} is incomplete: {megabytes(size)} of {megabytes(reader.end)} MB; fetch it again.")
-    return GgufHeader(architecture, reader.parameters, reader.end, vocabulary, special_ids)
+    return GgufHeader(
+        architecture, reader.parameters, reader.end, vocabulary, special_ids, sizes, rows, tied=reader.tied
+    )
+
+
+def is_gguf(path: Path) -> bool:
+    """Whether it is worth a closer look: named .gguf, or beginning as a GGUF does, whatever its name."""
+    if path.suffix.lower() == ".gguf":
+        return True
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"GGUF"
+    except OSError:
+        return False
 
 
 def megabytes(size: int) -> int:
@@ -90,6 +112,12 @@ def _check_beginning(path: Path) -> None:
 def _vocabulary(reader: GGUFReader) -> int:
     types = reader.fields["tokenizer.ggml.token_type"].contents()
     return max((id_ for id_, type_ in enumerate(types) if type_ != _UNUSED_TOKEN), default=-1) + 1
+
+
+def _sizes(reader: GGUFReader, architecture: str) -> dict[str, int]:
+    prefix = f"{architecture}."
+    found = {name: field.contents() for name, field in reader.fields.items() if name.startswith(prefix)}
+    return {name.removeprefix(prefix): value for name, value in found.items() if type(value) is int}
 
 
 def _special_ids(reader: GGUFReader) -> dict[str, int]:

@@ -14,7 +14,10 @@ from engine.models.conversion import WEIGHTS, Manifest, read_manifest
 from engine.models.errors import PrecisionNotAvailable, UnsupportedModel, WrongFile
 from engine.models.loaded import LoadedModel
 from engine.models.preparation import Prepared, prepare
+from engine.models.weight_only import quantize_weights
 from engine.models.weights import from_folder_errors, load_float, load_int8
+
+CPU = torch.device("cpu")
 
 __all__ = ["LoadedModel", "load", "load_prepared"]
 
@@ -25,12 +28,22 @@ def load(
     precision: str = "auto",
     device: str = "auto",
     offline: bool = False,
+    ignore_fit: bool = False,
     progress: Progress,
     cancelled: Cancelled,
 ) -> LoadedModel:
-    """Fetch and convert what is missing, then load. See ``preparation.prepare`` for names and errors."""
+    """Fetch and convert what is missing, then load; ``ignore_fit``: even if the memory plan says that it will not fit.
+
+    See ``preparation.prepare`` for names and errors.
+    """
     prepared = prepare(
-        name, precision=precision, device=device, offline=offline, progress=progress, cancelled=cancelled
+        name,
+        precision=precision,
+        device=device,
+        offline=offline,
+        must_fit=not ignore_fit,
+        progress=progress,
+        cancelled=cancelled,
     )
     return load_prepared(prepared, progress=progress, cancelled=cancelled)
 
@@ -84,8 +97,11 @@ def _tokenizer(folder: Path) -> PreTrainedTokenizerFast:
 
 def _module(prepared: Prepared, manifest: Manifest | None, device: torch.device) -> torch.nn.Module:
     converted_to = manifest.precision if manifest else None
-    if converted_to not in (None, prepared.precision):
+    quantizes = device.type != "cpu" and prepared.precision in ("int8", "int4")
+    if converted_to not in (None, "bfloat16" if quantizes else prepared.precision):
         raise WrongFile(f"{prepared.folder} was converted to {converted_to}; give the original model.")
+    if quantizes:
+        return quantize_weights(load_float(prepared.folder, "bfloat16", CPU), prepared.precision, device)
     if prepared.precision != "int8":
         return load_float(prepared.folder, prepared.precision, device)
     try:

@@ -6,6 +6,7 @@ simple repository API.
 
 import ast
 import functools
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -43,9 +44,7 @@ class IndexSettings:
         )
 
 
-def _context(certificates: str) -> object:
-    import ssl
-
+def _context(certificates: str) -> ssl.SSLContext | bool:
     return ssl.create_default_context(cafile=certificates) if certificates else True
 
 

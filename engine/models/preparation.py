@@ -1,25 +1,22 @@
 """From a model's name to a folder that can be loaded: find, fetch, convert. No torch in this process."""
 
 import hashlib
-import platform
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.device import default_kind, nvidia_gpus
+from engine.device import memory_free
 from engine.models import hub, sources
-from engine.models.catalog import DEFAULT, Entry, PublishedFile, catalog
+from engine.models.catalog import Entry, PublishedFile
 from engine.models.child import Cancelled, Progress
 from engine.models.conversion import FORMAT, convert, read_manifest
-from engine.models.errors import DownloadFailed, ModelNotFound, PrecisionNotAvailable, WrongFile
+from engine.models.errors import DownloadFailed
 from engine.models.folders import check_weights_folder
 from engine.models.lock import alone
+from engine.models.memory_plan import MemoryPlan, Part
+from engine.models.names import Named, resolve
+from engine.models.shape import Shape, shape_of_folder, shape_of_gguf
 from engine.session import paths
-
-_ON_CPU = ("int8", "float32", "bfloat16")
-_ON_CUDA = ("bfloat16", "float16", "float32")
-_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 @dataclass(frozen=True)
@@ -39,104 +36,92 @@ def prepare(
     precision: str = "auto",
     device: str = "auto",
     offline: bool = False,
+    must_fit: bool = False,
     progress: Progress,
     cancelled: Cancelled,
 ) -> Prepared:
     """Fetch and convert what ``name`` needs on this device; nothing to do on a second start.
 
-    ``name``: ``default``, a catalog name or alias, a folder of safetensors, a GGUF file, or ``owner/name`` on the hub.
-    Raises ModelNotFound, PrecisionNotAvailable, DownloadFailed, DiskFull, WrongFile, UnsupportedModel,
-    ConversionFailed or LoadCancelled.
+    See ``names.resolve`` for names. ``must_fit``: what will not fit into the memory that is free is
+    refused, before anything is fetched where its size is known by then.
+    Raises ModelNotFound, PrecisionNotAvailable, DoesNotFit, DownloadFailed, DiskFull, WrongFile, UnsupportedModel,
+    ConversionFailed, OutOfMemory or LoadCancelled.
     """
-    device = default_kind() if device == "auto" else device
-    precision = choose_precision(precision, device)
-    entry = find_entry(name)
-    path = Path(name).expanduser()
-    work = _Work(precision, offline, progress, cancelled)
-    if entry is not None:
-        name, folder = entry.name, work.published(entry, on_gpu=device != "cpu")
-    elif path.is_dir():
-        name, folder = path.name, work.local_folder(path.absolute())
-    elif path.is_file():
-        name, folder = path.stem, work.local_file(path.absolute())
-    elif _HUB_NAME.fullmatch(name) and not path.parent.is_dir():
-        folder = work.repository(name)
-    else:
-        known = ", ".join(e.name for e in catalog().model)
-        raise ModelNotFound(
-            f"No model is called {name!r}; choose one of {known}, a folder, a .gguf file or owner/name on the hub."
-        )
-    return Prepared(name, folder, device, precision, entry)
+    named = resolve(name, precision=precision, device=device)
+    if must_fit:
+        shape = shape_of(named)
+        if shape is not None:
+            plan(named, shape).check(named.name)
+    work = _Work(named, offline, progress, cancelled)
+    return Prepared(named.name, work.folder(), named.device, named.precision, named.entry)
 
 
-def find_entry(name: str) -> Entry | None:
-    """The catalog's entry for a name, an alias or ``default``."""
-    if name == DEFAULT:
-        return catalog().default_for(nvidia_gpus() if default_kind() == "cuda" else ())
-    return catalog().find(name)
+def shape_of(named: Named) -> Shape | None:
+    """The model's shape as far as it is known without fetching anything; raises WrongFile or UnsupportedModel."""
+    if named.entry is not None:
+        return named.entry.shape
+    if named.path is not None:
+        folder = named.path
+        if folder.is_file():
+            return shape_of_gguf(folder)
+        return None if read_manifest(folder) is not None else shape_of_folder(folder)
+    cached = hub.cached_repository(named.repository, named.revision)
+    return shape_of_folder(cached) if cached is not None else None
 
 
-def choose_precision(precision: str, device: str) -> str:
-    """The precision to compute in; ``auto`` is int8 on a CPU that has it, bfloat16 on a GPU."""
-    if device == "cpu":
-        if precision == "auto":
-            return "int8" if _cpu_has_int8() else "float32"
-        if precision == "int8" and not _cpu_has_int8():
-            raise PrecisionNotAvailable("int8 needs an x86 processor; choose float32.")
-        possible = _ON_CPU
-    elif device.partition(":")[0] == "cuda":
-        precision = "bfloat16" if precision == "auto" else precision
-        possible = _ON_CUDA
-    else:
-        raise PrecisionNotAvailable(f"Device {device!r} is not known; choose auto, cpu or cuda.")
-    if precision not in possible:
-        raise PrecisionNotAvailable(f"{precision} is not available on {device}; choose {', '.join(possible)}.")
-    return precision
-
-
-def _cpu_has_int8() -> bool:
-    """FBGEMM, which multiplies int8, exists for x86 alone."""
-    return platform.machine().lower() in ("x86_64", "amd64")
+def plan(named: Named, shape: Shape, draft: tuple[Named, Shape] | None = None) -> MemoryPlan:
+    """The memory plan of a target, perhaps with a draft, against what is free now on its device."""
+    parts = [Part(one, who.precision, who.device) for who, one in [(named, shape), *([draft] if draft else [])]]
+    return MemoryPlan(parts[0], parts[1] if draft else None, memory_free(named.device))
 
 
 @dataclass(frozen=True)
 class _Work:
-    """One preparation: where it may look and whom it tells."""
+    """One preparation: for what, where it may look and whom it tells."""
 
-    precision: str
+    named: Named
     offline: bool
     progress: Progress
     cancelled: Cancelled
 
-    def published(self, entry: Entry, on_gpu: bool) -> Path:
+    def folder(self) -> Path:
+        named = self.named
+        if named.entry is not None:
+            return self._published(named.entry)
+        if named.path is None:
+            return self._repository(named.repository, named.revision)
+        if named.path.is_dir():
+            converted = read_manifest(named.path) is not None
+            return named.path if converted else self._from_folder(named.path.name, named.path)
+        file = named.path
+        return self._converted(named.name, _fingerprint([file]), lambda: file)
+
+    def _published(self, entry: Entry) -> Path:
         """A catalog model. On a GPU safetensors come first; on a CPU the smaller file does."""
-        repository = entry.safetensors.repository if entry.safetensors else ""
-        if entry.file is None or (on_gpu and repository and self._can_get(repository, entry.file)):
-            return self.repository(repository)
+        source, on_gpu = entry.safetensors, self.named.device != "cpu"
+        if source is not None and (entry.file is None or (on_gpu and self._can_get(source.repository, entry.file))):
+            return self._repository(source.repository, source.revision)
         file = entry.file
+        assert file is not None, "the catalog's tests see to it that an entry has a source"
         return self._converted(entry.name, file.sha256, lambda: self._fetch(file))
 
     def _fetch(self, file: PublishedFile) -> Path:
         return sources.fetch(file, offline=self.offline, progress=self.progress, cancelled=self.cancelled)
 
-    def repository(self, repository: str) -> Path:
+    def _repository(self, repository: str, revision: str) -> Path:
         """A repository on the hub, at the revision that is in the cache or newest."""
-        folder = hub.cached_repository(repository)
+        named = repository if revision == hub.MAIN else f"{repository}@{revision}"
+        folder = hub.cached_repository(repository, revision)
         if folder is None:
             if self.offline:
-                raise DownloadFailed(f"{repository} is not on this machine yet; start once without --offline.")
+                raise DownloadFailed(f"{named} is not on this machine yet; start once without --offline.")
             if not hub.reachable():
-                raise DownloadFailed(f"The hub cannot be reached, and {repository} is not on this machine yet.")
-            folder = hub.fetch_repository(repository, progress=self.progress, cancelled=self.cancelled)
-        return self._from_folder(repository.replace("/", "--"), folder)
-
-    def local_folder(self, folder: Path) -> Path:
-        return folder if read_manifest(folder) is not None else self._from_folder(folder.name, folder)
-
-    def local_file(self, file: Path) -> Path:
-        if file.suffix.lower() != ".gguf":
-            raise WrongFile(f"{file.name} is not a model; give a .gguf file or a folder with config and safetensors.")
-        return self._converted(file.stem, _fingerprint([file]), lambda: file)
+                raise DownloadFailed(f"The hub cannot be reached, and {named} is not on this machine yet.")
+            with alone(paths.models() / "downloads" / repository.replace("/", "--"), self.cancelled):
+                folder = hub.cached_repository(repository, revision) or hub.fetch_repository(
+                    repository, revision=revision, progress=self.progress, cancelled=self.cancelled
+                )
+        return self._from_folder(repository, folder)
 
     def _can_get(self, repository: str, instead: PublishedFile) -> bool:
         if hub.cached_repository(repository) is not None:
@@ -144,24 +129,37 @@ class _Work:
         return not self.offline and not sources.is_here(instead) and hub.reachable()
 
     def _from_folder(self, name: str, folder: Path) -> Path:
-        """Float precisions load from safetensors as they are; int8 is converted."""
+        """Float precisions load from safetensors as they are, and so do those that a GPU makes of them; a CPU's int8 is
+        converted."""
         weights = check_weights_folder(folder)
-        if self.precision != "int8":
+        if self.named.device != "cpu" or self.named.precision != "int8":
             return folder
         return self._converted(name, _fingerprint(weights), lambda: folder)
 
     def _converted(self, name: str, key: str, source: Callable[[], Path]) -> Path:
         """The converted folder; ``source`` is asked for what to convert only where there is none yet."""
-        target = self._target(name, key)
+        precision = _stored(self.named)
+        target = converted_folder(name, precision, key)
         if read_manifest(target) is None:
             with alone(target, self.cancelled):
                 if read_manifest(target) is None:  # unless another process has just made it
-                    convert(source(), target, self.precision, self.progress, self.cancelled)
+                    convert(source(), target, precision, self.progress, self.cancelled)
         return target
 
-    def _target(self, name: str, key: str) -> Path:
-        digest = hashlib.sha256(f"{FORMAT} {self.precision} {key}".encode()).hexdigest()[:12]
-        return paths.models() / "converted" / f"{name}-{self.precision}-{digest}"
+
+def _stored(named: Named) -> str:
+    """The precision of a converted copy: a GPU quantises as it loads, from bfloat16."""
+    return "bfloat16" if named.device != "cpu" and named.precision in ("int8", "int4") else named.precision
+
+
+def converted_folder(name: str, precision: str, key: str) -> Path:
+    """Where the copy of what ``key`` tells from all other files is, or will be."""
+    digest = hashlib.sha256(f"{FORMAT} {precision} {key}".encode()).hexdigest()[:12]
+    return paths.models() / "converted" / f"{_as_file_name(name)}-{precision}-{digest}"
+
+
+def _as_file_name(name: str) -> str:
+    return name.replace("/", "--").replace(":", "-")
 
 
 def _fingerprint(files: list[Path]) -> str:

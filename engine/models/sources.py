@@ -78,8 +78,13 @@ class _Fetch:
         file = self.file
         if file.repository and hub.reachable():
             try:
-                options = {"progress": self.progress, "cancelled": self.cancelled}
-                path = hub.fetch_file(file.repository, file.name, stall_s=self.stall_s, **options)
+                path = hub.fetch_file(
+                    file.repository,
+                    file.name,
+                    progress=self.progress,
+                    cancelled=self.cancelled,
+                    stall_s=self.stall_s,
+                )
             except (DownloadFailed, ModelNotFound):
                 if not file.mirror:
                     raise

@@ -1,14 +1,32 @@
-"""What an unforeseen exception means for the person: one sentence."""
+"""What an unforeseen exception means for the person: one sentence, and a kind for whoever can offer a way out."""
 
 import torch
+
+from engine.models.child import is_disk_full
+from engine.models.errors import OutOfMemory
 
 OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory")
 
 
 def sentence_for(error: BaseException, doing: str) -> str:
     """``doing``: what was going on, as the beginning of a sentence ("Loading the model")."""
-    text = str(error)
-    if isinstance(error, MemoryError | torch.OutOfMemoryError) or any(m in text.lower() for m in OUT_OF_MEMORY):
+    if is_out_of_memory(error):
         return f"{doing} ran out of memory; take fewer candidates, fewer tokens or a smaller model."
-    first_line = (text.splitlines() or [""])[0]
+    if is_disk_full(error):
+        return f"{doing} found the disk full; make room, then try again."
+    first_line = (str(error).splitlines() or [""])[0]
     return f"{doing} failed: {type(error).__name__}: {first_line}. The details are worth a report."
+
+
+def kind_of(error: BaseException) -> str:
+    """``LoadFailed.kind`` and ``RunFinished.kind``: out-of-memory, disk-full, or empty for anything else."""
+    if is_out_of_memory(error):
+        return "out-of-memory"
+    return "disk-full" if is_disk_full(error) else ""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether the memory of the machine or of the GPU did not suffice, whoever says so."""
+    known = isinstance(error, MemoryError | torch.OutOfMemoryError | OutOfMemory)
+    # The allocator of a CPU says it in a plain RuntimeError.
+    return known or (isinstance(error, RuntimeError) and any(words in str(error).lower() for words in OUT_OF_MEMORY))

@@ -9,19 +9,17 @@ import pytest
 import torch
 
 from engine.contract import LoadCancelled, Loading, Request
-from engine.models import conversion, preparation
+from engine.models import conversion, names, preparation
 from engine.models.conversion import convert
 from engine.models.errors import (
     ConversionFailed,
     DiskFull,
     DownloadFailed,
-    ModelNotFound,
-    PrecisionNotAvailable,
     UnsupportedModel,
     WrongFile,
 )
 from engine.models.loader import LoadedModel, load
-from engine.models.preparation import choose_precision, prepare
+from engine.models.preparation import prepare
 from kernels.int8_linear import Int8Linear, available
 from tests.engine.models.conftest import PADDED, VOCABULARY
 
@@ -99,7 +97,8 @@ class TestGguf:
 
 class TestConversionEndsBadly:
     def left(self, home: Path) -> list[str]:
-        return [p.name for p in (home / "models" / "converted").iterdir() if not p.name.endswith(".lock")]
+        folder = home / "models" / "converted"
+        return [p.name for p in folder.iterdir() if not p.name.endswith(".lock")] if folder.exists() else []
 
     def test_cancelled_at_once_and_nothing_left(self, tiny_gguf, home):
         stages = []
@@ -144,7 +143,7 @@ class TestConversionEndsBadly:
         path = tiny_gguf()
         monkeypatch.setattr(conversion.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1})())
         with pytest.raises(DiskFull, match="only 0 MB are free"):
-            conversion._check_room(conversion.read_header(path), tmp_path, "int8")
+            conversion._check_room(conversion.read_header(path).parameters, tmp_path, "int8")
 
     def test_two_starts_at_once_convert_once(self, tiny_gguf, home, monkeypatch):
         path = tiny_gguf()
@@ -207,50 +206,6 @@ class TestFolder:
             load_quietly(folder, "float32")
 
 
-class TestNamesAndPrecisions:
-    def test_nobody_by_that_name(self, home):
-        with pytest.raises(ModelNotFound, match=r"qwen2\.5-coder-0\.5b, "):
-            load_quietly("gpt-17")
-
-    def test_a_hub_name_offline(self, home):
-        with pytest.raises(DownloadFailed, match="without --offline"):
-            load_quietly("nobody/nothing-at-all", offline=True)
-
-    def test_a_hub_name_when_the_hub_is_away(self, home):
-        with pytest.raises(DownloadFailed, match="hub cannot be reached"):
-            load_quietly("nobody/nothing-at-all")
-
-    def test_a_catalog_name_offline(self, home):
-        with pytest.raises(DownloadFailed, match="without --offline"):
-            load_quietly("default", offline=True)
-
-    def test_a_file_that_is_no_model(self, tmp_path, home):
-        (tmp_path / "notes.txt").write_text("hello")
-        with pytest.raises(WrongFile, match=r"notes\.txt is not a model"):
-            load_quietly(tmp_path / "notes.txt")
-
-    @pytest.mark.parametrize(
-        ("precision", "device"), [("int8", "cuda"), ("float16", "cpu"), ("auto", "tpu"), ("float32", "mps")]
-    )
-    def test_what_cannot_be_is_refused(self, precision, device):
-        with pytest.raises(PrecisionNotAvailable, match="choose"):
-            choose_precision(precision, device)
-
-    def test_automatic_choice(self, monkeypatch):
-        assert choose_precision("auto", "cuda:1") == "bfloat16"
-        monkeypatch.setattr("platform.machine", lambda: "arm64")
-        assert choose_precision("auto", "cpu") == "float32"
-        with pytest.raises(PrecisionNotAvailable, match="x86"):
-            choose_precision("int8", "cpu")
-        monkeypatch.setattr("platform.machine", lambda: "x86_64")
-        assert choose_precision("auto", "cpu") == "int8"
-
-    @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the GPU")
-    def test_a_gpu_that_is_not_there(self, tiny_folder, home):
-        with pytest.raises(PrecisionNotAvailable, match="finds no cuda device"):
-            load(str(tiny_folder()), device="cuda", progress=quiet, cancelled=never)
-
-
 class TestHubCache:
     """Repositories that this or another program has downloaded before."""
 
@@ -276,8 +231,9 @@ class TestHubCache:
         with pytest.raises(DownloadFailed, match="not on this machine"):
             load_quietly("some/one", "float32", offline=True)
 
-    def test_a_gpu_prefers_safetensors_to_a_quantised_file(self, cached, home):
+    def test_a_gpu_prefers_safetensors_to_a_quantised_file(self, cached, home, monkeypatch):
         folder = cached("HuggingFaceTB/SmolLM2-135M-Instruct")
+        monkeypatch.setattr(names, "why_no_cuda", lambda: "")  # nothing is loaded here
         ready = prepare("smollm2", device="cuda", offline=True, progress=quiet, cancelled=never)
         assert (ready.folder, ready.precision) == (folder, "bfloat16")
         with pytest.raises(DownloadFailed, match="Q4_1"):
@@ -289,7 +245,8 @@ class TestSmallModel:
     def test_loads_by_name_without_the_network(self, small_model):
         model = load_quietly(small_model, offline=True)
         assert (model.name, model.precision, model.context) == ("smollm2-135m", "int8", 8192)
-        assert model.eos_ids == {0, 2}
+        assert model.eos_ids >= {0, 2}
+        assert model.decode(model.eos_ids) == ""  # nothing that an answer may hold ends it
 
     def test_int8_stays_near_the_perplexity_of_float32(self, small_model_cache, loaded_small_model, monkeypatch):
         """So small a model feels rounding most: 6 % here, where the default model loses 1.6 % on the same text."""
