@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 from transformers.cache_utils import Cache, CacheLayerMixin
 
+from engine.sampler.recall import Match, Segment
 from kernels.attention.torch import prefix_suffix_attention, visibility
 
 # Any other registered name works, as long as it holds no "/", "sdpa", "flex_attention" or "flash_attention".
@@ -156,9 +157,28 @@ class RaggedLayer(CacheLayerMixin):
         self.keys, self.values = _grown(self.keys, *size), _grown(self.values, *size)
 
     def freeze(self, length: int) -> None:
-        """Make the first ``length`` slots of row 0 the prefix that every row attends to; empty the slabs."""
-        self.prefix = (self.keys[:1, :, :length].clone(), self.values[:1, :, :length].clone())
-        self.keys, self.values = self.keys[:0, :, :0].clone(), self.values[:0, :, :0].clone()
+        """Put the first ``length`` slots of row 0 behind the prefix that every row attends to; empty the slabs."""
+        self.extend(self.take(0, length))
+        self.empty()
+
+    def take(self, row: int, length: int) -> tuple[Tensor, Tensor]:
+        """A copy of a row's first slots."""
+        slots = (slice(row, row + 1), slice(None), slice(0, length))
+        return self.keys[slots].clone(), self.values[slots].clone()
+
+    def extend(self, more: tuple[Tensor, Tensor]) -> None:
+        """Keys and values ``[1, heads, n, dim]`` go on where the prefix ends."""
+        if self.prefix is not None:
+            more = (torch.cat([self.prefix[0], more[0]], dim=2), torch.cat([self.prefix[1], more[1]], dim=2))
+        self.prefix = more
+
+    def cut_prefix(self, length: int) -> None:
+        if self.prefix is not None:
+            self.prefix = (self.prefix[0][:, :, :length], self.prefix[1][:, :, :length]) if length else None
+
+    def empty(self) -> None:
+        if self.is_initialized:
+            self.keys, self.values = self.keys[:0, :, :0].clone(), self.values[:0, :, :0].clone()
 
     def keep(self, rows: Sequence[int]) -> None:
         if not self.is_initialized:
@@ -197,10 +217,24 @@ class RaggedCache(Cache):
         super().__init__([RaggedLayer(self) for _ in range(layers)])
 
     def freeze(self, length: int) -> None:
-        """The prompt has been read as row 0: share it. Slots count from here on."""
+        """The prompt has been read as row 0, to ``length`` tokens in all: share it. Slots count from here on."""
         for layer in self.layers:
-            layer.freeze(length)
+            layer.freeze(length - self.prefix_length)
         self.prefix_length = length
+
+    def take(self, row: int, length: int) -> Segment:
+        """Copies of a row's first slots, all layers."""
+        return [layer.take(row, length) for layer in self.layers]
+
+    def resume(self, match: Match) -> None:
+        """Make what is known of the next prompt its prefix: a beginning of the last one, and of an answer to it."""
+        for index, layer in enumerate(self.layers):
+            layer.empty()
+            layer.cut_prefix(match.prompt)
+            if match.segment is not None:
+                keys, values = match.segment[index]
+                layer.extend((keys[:, :, : match.answer], values[:, :, : match.answer]))
+        self.prefix_length = match.prompt + match.answer
 
     def stretch_prefix(self, length: int) -> None:
         """Pretend that the prompt had ``length`` tokens: what is there, over and over. To measure, not to answer."""

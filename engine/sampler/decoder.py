@@ -6,6 +6,7 @@ keys and values (Bifurcated attention, arXiv 2403.08845).
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -19,6 +20,20 @@ from engine.sampler.sampling import distributions
 from engine.sampler.stopping import Row
 
 
+@dataclass(frozen=True)
+class StepRecord:
+    """What one step did: ``drafted`` and ``committed`` tokens over all ``rows``.
+
+    ``seconds`` it took; ``regular_seconds`` a step without drafts takes with so many rows, as the cost table knows it.
+    """
+
+    rows: int
+    drafted: int
+    committed: int
+    seconds: float
+    regular_seconds: float
+
+
 class Decoder:
     """The rows of one run. Rows come and go between steps; what a row says depends on no other row."""
 
@@ -28,32 +43,56 @@ class Decoder:
         drafter: Drafter,
         policy: Policy,
         rule: AcceptanceRule,
-        costs: CostTable | None = None,
+        costs: CostTable,
     ):
         self.target, self.drafter, self.policy, self.rule = target, drafter, policy, rule
-        self.costs = costs  # learns what steps cost, whichever policy decides their size
+        self.costs = costs  # learns from every step, whichever policy decides its size
         self.rows: list[Row] = []
 
     def join(self, rows: Sequence[Row], prompt_logits: Tensor) -> None:
-        """New rows start behind the prompt; each draws its first token from the prompt's last logits ``[1, V]``."""
-        nothing = Proposals([[] for _ in rows])
-        self._accept(rows, prompt_logits.expand(len(rows), -1), nothing)
-        self.rows += rows
+        """New rows start behind the prompt; each draws its first token from the prompt's last logits ``[1, V]``.
+
+        A row that was taken out by ``release`` goes on where it was.
+        """
+        back, new = [row for row in rows if row.tokens], [row for row in rows if not row.tokens]
+        if back:
+            self._read_again(back)
+        if new:
+            self._accept(new, prompt_logits.expand(len(new), -1), Proposals([[] for _ in new]))
+        self.rows += back + new
+
+    def _read_again(self, rows: Sequence[Row]) -> None:
+        """Fill the slabs behind the present rows. Those are fed their last token along, as the next step will."""
+        lines = [[row.tokens[-1]] for row in self.rows] + [row.tokens for row in rows]
+        starts = [row.position - 1 for row in self.rows] + [row.prompt_length for row in rows]
+        self.target.forward(lines, starts, last_only=True)
+
+    def release(self) -> list[Row]:
+        """Take every row out and let its memory go."""
+        rows, self.rows = self.rows, []
+        self.target.keep([])
+        self.drafter.keep([])
+        return rows
 
     def leave(self) -> list[Row]:
         """Take the ended rows out of the batch, and give them back."""
         ended = [row for row in self.rows if row.stop_reason]
         if ended:
             staying = [index for index, row in enumerate(self.rows) if not row.stop_reason]
+            for index, row in enumerate(self.rows):
+                if row.stop_reason and row.tokens:
+                    self.target.remember(index, row.tokens)
             self.target.keep(staying)
             self.drafter.keep(staying)
             self.rows = [self.rows[index] for index in staying]
         return ended
 
     @torch.inference_mode()
-    def step(self) -> None:
+    def step(self) -> StepRecord:
         """Every row gains at least one token; those that end stay until ``leave``."""
         rows, start = self.rows, time.perf_counter()
+        before = sum(len(row.tokens) for row in rows)
+        self.costs.context = sum(row.position for row in rows) // len(rows)
         # No draft beyond the last token that may be committed; the target's own token needs one place.
         counts = [min(count, row.room - 1) for count, row in zip(self.policy.plan(rows), rows, strict=True)]
         proposals = self.policy.choose(self.drafter.propose(rows, counts))
@@ -67,8 +106,14 @@ class Decoder:
         self.policy.observe(
             [outcome for row, outcome in zip(rows, outcomes, strict=True) if not row.stop_reason], times
         )
-        if self.costs is not None:
-            self.costs.refine(len(logits), times.verify)
+        self.costs.refine(len(logits), times.verify)
+        return StepRecord(
+            rows=len(rows),
+            drafted=len(logits) - len(rows),
+            committed=sum(len(row.tokens) for row in rows) - before,
+            seconds=times.draft + times.verify,
+            regular_seconds=self.costs.seconds(len(rows)),
+        )
 
     def _accept(self, rows: Sequence[Row], logits: Tensor, proposals: Proposals) -> list[Outcome]:
         """Commit to each row the drafts that stay and the target's next token. ``logits`` ``[T, V]``, row by row."""

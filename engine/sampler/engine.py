@@ -194,10 +194,9 @@ class SamplerEngine:
             emit(RunFinished(message.run, "refused", reason=str(error)))
             return
         pair = self._pair
-        Generation(message, pair.target, pair.context, decoder, self._mailbox, emit).execute()
-        pair.ragged.clear()
-        if pair.ragged_draft is not None:
-            pair.ragged_draft.clear()
+        outcome = Generation(message, pair.target, pair.context, decoder, self._mailbox, emit).execute()
+        for model in filter(None, (pair.ragged, pair.ragged_draft)):
+            model.clear() if outcome == "failed" else model.forget_rows()
 
     def _open_decoder(self, pair: LoadedPair, request: Request) -> Decoder:
         rule = Coupled() if request.speculation.acceptance == "coupled" else Rejection()

@@ -1,8 +1,12 @@
 """One run on the engine's thread: from a request to its one RunFinished."""
 
+import gc
 import time
 import traceback
 from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
 
 from engine.contract import (
     Add,
@@ -18,10 +22,14 @@ from engine.contract import (
     StepDone,
     TextAdded,
 )
+from engine.models.errors import OutOfMemory
 from engine.models.loader import LoadedModel
+from engine.sampler.admission import Admission
 from engine.sampler.decoder import Decoder
-from engine.sampler.faults import sentence_for
+from engine.sampler.faults import is_out_of_memory, kind_of, sentence_for
+from engine.sampler.metrics import StepLog, Times, run_metrics
 from engine.sampler.stopping import Limits, Row
+from engine.sampler.width import Widths, choose_widths
 
 STATES = {"stop": "done", "length": "cut", "budget": "cut", "cancelled": "stopped", "error": "failed"}
 
@@ -51,48 +59,85 @@ class Generation:
         self._rows: dict[int, Row] = {}  # every candidate that was started, by number
         self._shown: dict[int, int] = {}  # characters of its text that were told
         self._finished_at: dict[int, float] = {}
-        self._steps = 0
-        self._stopped = False
-        self._waiting: list[int] = []  # candidates that have not joined yet
+        self._log = StepLog()
+        self._drafted = 0  # in the last step
+        self._stopped = self._halved = False
+        self._admission = Admission((), Widths(1, 1))
 
-    def execute(self) -> None:
-        """Never raises: whatever happens, finished candidates are told and RunFinished comes last."""
+    def execute(self) -> str:
+        """Never raises: whatever happens, finished candidates are told and RunFinished comes last. Its outcome."""
         try:
-            outcome, reason, details = self._decode(), "", ""
+            outcome, reason, details, kind = self._decode(), "", "", ""
         except BasslineError as error:
             outcome, reason, details = ("failed" if self._rows else "refused"), str(error), ""
+            kind = kind_of(error)
         except Exception as error:
             outcome, reason, details = "failed", sentence_for(error, "Generating"), traceback.format_exc()
+            kind = kind_of(error)
         stop_reason = {"stopped": "cancelled", "budget": "budget"}.get(outcome, "error")
         for row in self._rows.values():
             if not row.stop_reason:
                 # After a failure the row's own tools may be what failed: nothing more is asked of them.
                 row.end(stop_reason) if outcome != "failed" else row.abandon(stop_reason)
             self._tell(row)
-        self.emit(RunFinished(self.run, outcome, self._metrics(), reason, details))
+        self.emit(RunFinished(self.run, outcome, self._metrics(), reason, details, kind))
+        return outcome
 
     def _decode(self) -> str:
         prompt = self.model.encode(self.request)
         room = self._room(len(prompt))
-        self._waiting = list(self.request.numbers)
-        self.emit(RunStarted(self.run, len(prompt), tuple(self._waiting), self.request.seed))
+        self._admission = Admission(self.request.numbers, self._widths(len(prompt)))
+        self.emit(RunStarted(self.run, len(prompt), tuple(self.request.numbers), self.request.seed))
         target = self.decoder.target
         logits = target.prefill(prompt, lambda done: self._prompt_read(done, len(prompt)))
         if logits is None or not self.decoder.drafter.begin(prompt, lambda done: not self._must_end()):
             return self._must_end()
         self._decode_start = self._now()
-        while self._waiting or self.decoder.rows:
-            if self._waiting:
-                joining, self._waiting = self._waiting, []
-                self.decoder.join([self._new_row(number, prompt, room) for number in joining], logits)
-                self._first_token_at = self._first_token_at or self._now()
-            else:
-                self.decoder.step()
-                self._steps += 1
+        while self._admission.waiting or self.decoder.rows:
+            try:
+                self._advance(prompt, room, logits)
+            except Exception as error:
+                self._halve(error)
             self._tell_step()
-            if (end := self._must_end()) and (end == "stopped" or self._waiting or self.decoder.rows):
+            if (end := self._must_end()) and (end == "stopped" or self._admission.waiting or self.decoder.rows):
                 return end
         return "finished"
+
+    def _advance(self, prompt: Sequence[int], room: int, logits: Tensor) -> None:
+        """Let in who may join, or else decode one step."""
+        if joining := self._admission.admit(self.decoder.rows):
+            rows = [self._rows.get(number) or self._new_row(number, prompt, room) for number in joining]
+            self.decoder.join(rows, logits)
+            self._first_token_at = self._first_token_at or self._now()
+            self._drafted = 0
+        else:
+            record = self.decoder.step()
+            self._log.add(record)
+            self._drafted = record.drafted
+
+    def _halve(self, error: Exception) -> None:
+        """Out of memory: once, go on with half as many rows at a time; the others wait and go on later."""
+        waiting = self._admission.waiting
+        rows = [row for row in self._rows.values() if not row.stop_reason and row.candidate not in waiting]
+        if not is_out_of_memory(error):
+            raise error
+        if self._halved or len(rows) < 2:
+            raise OutOfMemory(
+                f"{len(rows)} candidate{'s' * (len(rows) > 1)} at a time with up to {max(map(_length, rows)):,} tokens "
+                f"each did not fit into the memory of {self.model.device}; take fewer candidates, fewer tokens or a "
+                "smaller model."
+            ) from error
+        self._halved = True
+        self.decoder.release()
+        self._admission.send_back(rows, most=len(rows) // 2)
+        release_cached_memory()
+
+    def _widths(self, prompt_length: int) -> Widths:
+        if self.request.width:
+            return Widths(self.request.width, self.request.width)
+        costs = self.decoder.costs
+        costs.context = prompt_length
+        return choose_widths(costs, self.request.candidates, self.request.goal)
 
     def _room(self, prompt_length: int) -> int:
         """Tokens that may follow the prompt."""
@@ -120,8 +165,8 @@ class Generation:
         """Look at the messages that came in and at the clock: stopped, budget, or empty to go on."""
         for message in self.mailbox.during(self.run):
             if isinstance(message, Add):
-                first = max([self.request.numbers[-1], *self._rows, *self._waiting]) + 1
-                self._waiting += range(first, first + message.count)
+                first = max([self.request.numbers[-1], *self._rows, *self._admission.waiting]) + 1
+                self._admission.add(range(first, first + message.count))
             elif message.candidate is None:
                 self._stopped = True
             else:
@@ -132,8 +177,7 @@ class Generation:
         return "budget" if budget is not None and self._now() >= budget else ""
 
     def _cancel(self, number: int) -> None:
-        if number in self._waiting:  # it had not begun: it ends without a token
-            self._waiting.remove(number)
+        if self._admission.drop(number) and number not in self._rows:  # it had not begun: it ends without a token
             self._rows[number] = Row(number, self.request.seed, [], Limits(frozenset(), 1), self.model.decode)
         row = self._rows.get(number)
         if row is not None and not row.stop_reason:
@@ -148,7 +192,7 @@ class Generation:
         self.decoder.leave()
         rows = self._rows.values()
         totals = (sum(len(r.tokens) for r in rows), sum(r.proposed for r in rows), sum(r.accepted for r in rows))
-        self.emit(StepDone(self.run, self._steps, *totals, len(self.decoder.rows), self._now()))
+        self.emit(StepDone(self.run, self._log.steps, *totals, len(self.decoder.rows), self._now(), self._drafted))
 
     def _tell(self, row: Row) -> None:
         number = row.candidate
@@ -179,24 +223,18 @@ class Generation:
         return self._clock() - self._start
 
     def _metrics(self) -> Metrics:
-        total, decoder = self._now(), self.decoder
+        total = self._now()
         begun = total if self._decode_start is None else self._decode_start
-        rows = [self._rows[number] for number in self._finished_at]  # in the order in which they finished
-        tokens, proposed = sum(len(row.tokens) for row in rows), sum(row.proposed for row in rows)
-        per_token = [1e3 * (self._finished_at[row.candidate] - begun) / len(row.tokens) for row in rows if row.tokens]
-        return Metrics(
-            time_to_first_token_s=self._first_token_at,
-            time_to_first_finished_s=min(self._finished_at.values(), default=None),
-            total_s=total,
-            tokens_per_second=tokens / (total - begun) if tokens else None,
-            ms_per_token_first=per_token[0] if per_token else None,
-            ms_per_token_last=per_token[-1] if per_token else None,
-            ms_per_token_mean=sum(per_token) / len(per_token) if per_token else None,
-            acceptance_rate=sum(row.accepted for row in rows) / proposed if proposed else None,
-            steps=self._steps,
-            device=str(self.model.device),
-            precision=self.model.precision,
-            drafter=decoder.drafter.name,
-            policy=decoder.policy.name,
-            acceptance=decoder.rule.name,
-        )
+        times = Times(begun, self._first_token_at, self._finished_at, total)
+        return run_metrics(self._log, times, self._rows, self.decoder, str(self.model.device), self.model.precision)
+
+
+def _length(row: Row) -> int:
+    return row.prompt_length + row.limits.max_tokens
+
+
+def release_cached_memory() -> None:
+    """What a GPU's allocator holds back, so that the next try finds it."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

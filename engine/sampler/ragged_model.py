@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from engine.sampler.cache import ATTENTION_NAME, RaggedCache, Step, forward_over
+from engine.sampler.recall import Recall
 
 PREFILL_CHUNK = 256  # tokens of the prompt between two looks at the mailbox
 
@@ -40,6 +41,7 @@ class RaggedModel:
         """Forget prompt and rows."""
         layers = self.module.config.num_hidden_layers  # type: ignore[union-attr]
         self.cache = RaggedCache(layers, self._cache_dtype)  # type: ignore[arg-type]
+        self._recall = Recall()
 
     @contextmanager
     def stock_attention(self) -> Iterator[None]:
@@ -59,16 +61,20 @@ class RaggedModel:
     ) -> Tensor | None:
         """Read the prompt once, as a batch of one, and share its keys and values with all rows to come.
 
+        What it has in common with the last prompt and an answer to it is not read again (see ``Recall``).
         Returns the logits after its last token ``[1, V]``; None if ``between_chunks(tokens read)`` said to stop.
         """
-        self.clear()
+        match, self._recall = self._recall.match(prompt), Recall()
+        self.cache.resume(match)
         logits = None
-        for start in range(0, len(prompt), PREFILL_CHUNK):
+        for start in range(self.prompt_length, len(prompt), PREFILL_CHUNK):
             chunk = prompt[start : start + PREFILL_CHUNK]
             logits = self.forward([chunk], [start], last_only=True)
             if not between_chunks(start + len(chunk)):
+                self.clear()
                 return None
         self.cache.freeze(len(prompt))
+        self._recall = Recall(prompt)
         return logits
 
     @torch.inference_mode()
@@ -94,6 +100,14 @@ class RaggedModel:
         if last_only and not choose:
             logits = logits[last]
         return logits[:, : self.vocabulary]
+
+    def remember(self, row: int, answer: Sequence[int]) -> None:
+        """A row has ended; a follow-up may go on from its answer, whose last token was never fed."""
+        self._recall.keep(answer, self.cache.take(row, len(answer) - 1))
+
+    def forget_rows(self) -> None:
+        """A run is over; the prompt and the answers stay for a follow-up."""
+        self.cache.keep([])
 
     def keep(self, rows: Sequence[int]) -> None:
         """Compaction: see ``RaggedCache.keep``."""

@@ -1,6 +1,7 @@
 """The sampler as an engine: messages in, events out, one RunFinished whatever happens."""
 
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -45,6 +46,10 @@ class TinyModel:
     decode = staticmethod(letters)
 
 
+def any_name(name, **_):
+    """In place of ``resolve``: the names here mean the tiny models."""
+
+
 @pytest.fixture(scope="module")
 def modules():
     target = build(spread=0.4)
@@ -62,7 +67,7 @@ def talk(modules, monkeypatch):
         return TinyModel(name, modules[name])
 
     def run(messages, react=lambda event, submit: None):
-        engine, events = SamplerEngine(load), []
+        engine, events = SamplerEngine(load, any_name), []
 
         def emit(event):
             events.append(event)
@@ -84,9 +89,18 @@ def talk(modules, monkeypatch):
 LOAD = Load(ModelChoice("target", draft="draft"))
 
 
-def request(n=3, tokens=12, drafter="auto", policy="fixed:3", acceptance="coupled", budget=None, **sampling):
+def request(
+    n=3,
+    tokens=12,
+    drafter="auto",
+    policy="fixed:3",
+    acceptance="coupled",
+    budget=None,
+    prompt="write some code",
+    **sampling,
+):
     return Request(
-        "write some code",
+        prompt,
         seed=5,
         candidates=n,
         sampling=Sampling(**{"max_tokens": tokens, "temperature": 1.0, "top_p": 1.0} | sampling),
@@ -250,27 +264,104 @@ def test_without_a_model_a_run_is_refused(talk):
     assert (end.outcome, end.metrics) == ("refused", None)
 
 
-def test_a_model_that_fails_in_a_step_keeps_finished_candidates_and_the_next_run_works(talk, modules):
-    broken = []
-
-    def react(event, submit):
-        if isinstance(event, StepDone) and event.steps == 2 and not broken:
-            broken.append(modules["target"].lm_head.register_forward_pre_hook(fail))
+def break_at_step(modules, step, error, times):
+    """A reaction after which the target fails ``times`` times, from the given step on."""
+    left = [times]
 
     def fail(module, args):
-        broken.pop().remove()
-        broken.append(None)
-        raise RuntimeError("[enforce fail] not enough memory: you tried to allocate 9 bytes")
+        if left[0] == 0:
+            return
+        left[0] -= 1
+        raise error
 
+    def react(event, submit):
+        if isinstance(event, StepDone) and event.steps == step and react.hook is None:
+            react.hook = modules["target"].lm_head.register_forward_pre_hook(fail)
+
+    react.hook = None
+    return react
+
+
+NO_MEMORY = "[enforce fail] not enough memory: you tried to allocate 9 bytes"
+
+
+def test_a_model_that_fails_in_a_step_keeps_finished_candidates_and_the_next_run_works(talk, modules):
+    react = break_at_step(modules, 2, RuntimeError("mat1 and mat2 do not fit"), times=1)
     events = talk([LOAD, Generate("a", request(3, tokens=30)), Generate("b", request())], react)
     first, second = of(RunFinished, events)
     assert (first.outcome, second.outcome) == ("failed", "finished")
-    assert "fewer candidates" in first.reason
-    assert "enforce fail" in first.details
+    assert "worth a report" in first.reason
+    assert "do not fit" in first.details
     failed = [event for event in of(CandidateFinished, events) if event.run == "a"]
     assert len(failed) == 3
     assert {event.state for event in failed} <= {"failed", "done"}
     assert all(event.text for event in failed)
+
+
+@pytest.mark.parametrize("drafter", ["none", "suffix", "draft-model"])
+def test_m5_out_of_memory_once_goes_on_with_half_the_batch_and_the_same_texts(talk, modules, drafter):
+    want = texts(talk([LOAD, Generate("a", request(5, drafter=drafter, tokens=30))]))
+    for error in (RuntimeError(NO_MEMORY), MemoryError()):
+        react = break_at_step(modules, 3, error, times=1)
+        events = talk([LOAD, Generate("a", request(5, drafter=drafter, tokens=30))], react)
+        react.hook.remove()
+        assert of(RunFinished, events)[0].outcome == "finished"
+        assert texts(events) == want
+        shown = {n: "".join(e.text for e in of(TextAdded, events) if e.candidate == n) for n in want}
+        assert shown == want  # nothing was told twice
+        after = [event.active for event in of(StepDone, events) if event.steps > 3]
+        assert max(after) <= 2
+
+
+def test_m5_out_of_memory_again_ends_the_run_with_numbers_and_the_next_one_works(talk, modules):
+    react = break_at_step(modules, 3, MemoryError(), times=2)
+    events = talk([LOAD, Generate("a", request(6, tokens=30)), Generate("b", request())], react)
+    first, second = of(RunFinished, events)
+    assert (first.outcome, first.kind, second.outcome) == ("failed", "out-of-memory", "finished")
+    assert first.reason.startswith("3 candidates at a time")
+    assert len([event for event in of(CandidateFinished, events) if event.run == "a"]) == 6
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 5, 8])
+def test_however_many_at_a_time_the_texts_are_the_same(talk, width):
+    want = texts(talk([LOAD, Generate("a", request(5, tokens=20))]))
+    events = talk([LOAD, Generate("a", replace(request(5, tokens=20), width=width))])
+    assert texts(events) == want
+    assert max(event.active for event in of(StepDone, events)) <= width
+    assert of(RunFinished, events)[0].metrics.width == min(width, 5)
+
+
+def test_what_speculation_did_is_told(talk):
+    def numbers(**how):
+        return of(RunFinished, talk([LOAD, Generate("a", request(2, tokens=40, **how))]))[0].metrics
+
+    plain = numbers(drafter="none")
+    assert (plain.plain_step_share, plain.mean_draft_length, plain.speedup) == (1.0, 0.0, None)
+    drafted = numbers(drafter="draft-model", policy="fixed:3")
+    assert drafted.plain_step_share < 0.5
+    assert 1 < drafted.mean_draft_length <= 3
+    assert drafted.speedup > 0
+
+
+def test_a_follow_up_reads_only_what_is_new(talk, modules):
+    def again(text):
+        """Letters of a prompt that mean the very tokens of an answer."""
+        return "".join(chr(VOCABULARY - 3 + ord(letter) - 0x100 - 3) for letter in text)
+
+    def ask(prompt, run="a"):
+        return Generate(run, request(3, prompt=prompt, tokens=12, drafter="none"))
+
+    first = texts(talk([LOAD, ask("abcdefgh")]))
+    longer = "abcdefgh" + again(first[2]) + "xyz"
+    alone = texts(talk([LOAD, ask(longer)]))
+    read = []
+    hook = modules["target"].register_forward_pre_hook(
+        lambda module, args, kwargs: read.append(kwargs["input_ids"].shape[1]), with_kwargs=True
+    )
+    events = talk([LOAD, ask("abcdefgh"), ask(longer, "b")])
+    hook.remove()
+    assert texts([event for event in events if getattr(event, "run", "") == "b"]) == alone
+    assert max(read[-13:]) == 4  # the answer's last token, which was never fed, and three new ones; then one per row
 
 
 def test_a_load_can_be_cancelled(talk):
@@ -279,7 +370,7 @@ def test_a_load_can_be_cancelled(talk):
 
 
 def test_loading_problems_are_told_and_the_engine_lives_on(modules):
-    engine, events = SamplerEngine(lambda name, **_: 1 / 0), []
+    engine, events = SamplerEngine(lambda name, **_: 1 / 0, any_name), []
 
     def emit(event):
         events.append(event)

@@ -1,0 +1,46 @@
+"""Which candidates wait, and how many may be decoded at a time."""
+
+from collections.abc import Iterable, Sequence
+
+from engine.sampler.stopping import Row
+from engine.sampler.width import Widths
+
+
+class Admission:
+    """Candidates in the order of their numbers; those that were sent back come first."""
+
+    def __init__(self, candidates: Iterable[int], widths: Widths):
+        self.waiting = list(candidates)
+        self._widths, self._most = widths, max(widths.first, widths.then)
+        self._first_wave: frozenset[int] = frozenset()
+
+    def admit(self, active: Sequence[Row]) -> list[int]:
+        """Those that may join the active rows now."""
+        free = max(0, self._width(active) - len(active))
+        joining, self.waiting = self.waiting[:free], self.waiting[free:]
+        self._first_wave = self._first_wave or frozenset(joining)
+        return joining
+
+    def add(self, candidates: Iterable[int]) -> None:
+        """More were asked for. Where all were decoded at once, these are too."""
+        more = list(candidates)
+        self.waiting += more
+        if self._widths.first == self._widths.then == self._most:
+            self._widths = Widths(self._most + len(more), self._most + len(more))
+            self._most += len(more)
+
+    def drop(self, candidate: int) -> bool:
+        """Forget one that waits; False if it does not."""
+        if candidate not in self.waiting:
+            return False
+        self.waiting.remove(candidate)
+        return True
+
+    def send_back(self, rows: Sequence[Row], most: int) -> None:
+        """The memory does not hold these rows together: no more than ``most`` at a time from now on."""
+        self.waiting = [row.candidate for row in rows] + self.waiting
+        self._most = most
+
+    def _width(self, active: Sequence[Row]) -> int:
+        alone = not self._first_wave or any(row.candidate in self._first_wave for row in active)
+        return min(self._widths.first if alone else self._widths.then, self._most)
