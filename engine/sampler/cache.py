@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -249,6 +250,26 @@ class RaggedCache(Cache):
         for layer in self.layers:
             layer.keep(rows)
 
+    def attend(self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> Tensor:
+        """Attention of the step's queries, ``[1, T, Hq, Dv]`` or ``[B, Q, Hq, Dv]``.
+
+        ``options``: the model's scaling, window, softcap and sinks, as in ``kernels.attention``.
+        """
+        step = self.step
+        prefix = self.layers[module.layer_idx].prefix
+        if prefix is not None and hasattr(module, "expand_kv"):  # MLA caches latents and expands what update() returned
+            prefix = module.expand_kv(*prefix)  # type: ignore[operator]
+        window, wide = options.pop("window"), torch.promote_types(key.dtype, torch.float32)
+
+        def attend(query: Tensor, rows: slice) -> Tensor:
+            mask = step.mask(rows, query.shape[2], window, wide)
+            return prefix_suffix_attention(query, prefix, (key[rows], value[rows]), mask, **options)
+
+        if not step.packed:
+            return attend(query, slice(0, step.batch)).transpose(1, 2).contiguous()
+        parts = [part.scatter(attend(part.gather(query), part.rows)) for part in step.stretches]
+        return (parts[0] if len(parts) == 1 else torch.cat(parts))[None]
+
 
 _current: list[RaggedCache] = []  # the cache of the forward pass in progress; target and draft take turns
 
@@ -280,23 +301,9 @@ def ragged_attention(
 
     ``query`` ``[1, Hq, T, D]`` or ``[B, Hq, Q, D]``; ``key``, ``value`` as ``RaggedLayer.update`` returned them.
     """
-    cache = _current[-1]
-    step = cache.step
-    prefix = cache.layers[module.layer_idx].prefix
-    if prefix is not None and hasattr(module, "expand_kv"):  # MLA caches latents and expands what update() returned
-        prefix = module.expand_kv(*prefix)  # type: ignore[operator]
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    wide = torch.promote_types(key.dtype, torch.float32)
-
-    def attend(query: Tensor, rows: slice) -> Tensor:
-        mask = step.mask(rows, query.shape[2], sliding_window, wide)
-        slabs = (key[rows], value[rows])
-        return prefix_suffix_attention(query, prefix, slabs, mask, scaling=scaling, softcap=softcap, sinks=s_aux)
-
-    if not step.packed:
-        return attend(query, slice(0, step.batch)).transpose(1, 2).contiguous(), None
-    parts = [part.scatter(attend(part.gather(query), part.rows)) for part in step.stretches]
-    return (parts[0] if len(parts) == 1 else torch.cat(parts))[None], None
+    options = {"scaling": scaling, "window": sliding_window, "softcap": softcap, "sinks": s_aux}
+    return _current[-1].attend(module, query, key, value, options), None
 
 
 AttentionInterface.register(ATTENTION_NAME, ragged_attention)
