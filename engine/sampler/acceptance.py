@@ -19,12 +19,28 @@ class Proposals:
 
     ``q``: the distributions the tokens were drawn from, all rows one after the other; None if they were not drawn
     (a deterministic guess: q is one-hot). ``survival[b]``: a deterministic drafter's estimate that each token, and all
-    before it, will be accepted. What was drawn is verified whole: dropping it by a look at it would not be lossless.
+    before it, will be accepted; None for a row whose tokens were drawn. What was drawn is verified whole: dropping it
+    by a look at it would not be lossless.
     """
 
     tokens: list[list[int]]
     q: Distributions | None = None
-    survival: list[list[float]] | None = None
+    survival: list[list[float] | None] | None = None
+
+    def drawn(self, row: int) -> bool:
+        return self.survival is None or self.survival[row] is None
+
+    def cut(self, keep: Sequence[int]) -> "Proposals":
+        """The first ``keep[b]`` tokens of every row."""
+        q = self.q
+        if q is not None:
+            stays = [at < count for row, count in zip(self.tokens, keep, strict=True) for at in range(len(row))]
+            index = torch.tensor(stays, device=q.ids.device).nonzero()[:, 0]
+            q = Distributions(q.ids[index], q.log_probs[index])
+        survival = self.survival and [
+            chances and chances[:count] for chances, count in zip(self.survival, keep, strict=True)
+        ]
+        return Proposals([row[:count] for row, count in zip(self.tokens, keep, strict=True)], q, survival)
 
 
 @dataclass(frozen=True)

@@ -123,11 +123,11 @@ class Decoder:
         # A candidate's score is raw: before temperature and truncation.
         scores = raw_log_probs(logits, line, accepted, next_tokens).tolist()
         outcomes, start = [], 0
-        for row, drafts, count, token in zip(
-            rows, proposals.tokens, accepted.tolist(), next_tokens.tolist(), strict=True
+        for index, (row, drafts, count, token) in enumerate(
+            zip(rows, proposals.tokens, accepted.tolist(), next_tokens.tolist(), strict=True)
         ):
             row.commit([*drafts[:count], token], scores[start : start + count + 1], proposed=len(drafts))
-            outcomes.append(Outcome(row.candidate, proposed=len(drafts), accepted=count))
+            outcomes.append(Outcome(row.candidate, len(drafts), count, drawn=proposals.drawn(index)))
             start += len(drafts) + 1
         return outcomes
 

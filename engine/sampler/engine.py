@@ -25,19 +25,22 @@ from engine.contract import (
     Ready,
     Request,
     RunFinished,
+    Speculation,
 )
 from engine.models.loader import LoadedModel, load
 from engine.models.names import resolve
 from engine.models.pairing import check_pair
-from engine.sampler.acceptance import Coupled, Rejection
+from engine.sampler.acceptance import AcceptanceRule, Coupled, Rejection
 from engine.sampler.cost_table import CostTable, measured_once
 from engine.sampler.decoder import Decoder
 from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.drafters.draft_model import DraftModelDrafter
+from engine.sampler.drafters.hybrid import HybridDrafter
 from engine.sampler.drafters.suffix import SuffixDrafter
 from engine.sampler.faults import is_out_of_memory, kind_of, sentence_for
 from engine.sampler.generation import Generation
 from engine.sampler.policies import open_policy
+from engine.sampler.policies.goodput import LIMIT
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.self_check import check_ragged, longest_context, refuse_by_name
 from engine.session import paths
@@ -200,17 +203,21 @@ class SamplerEngine:
 
     def _open_decoder(self, pair: LoadedPair, request: Request) -> Decoder:
         rule = Coupled() if request.speculation.acceptance == "coupled" else Rejection()
-        drafter: Drafter
-        match request.speculation.drafter:
-            case "none":
-                drafter = NoDrafter()
-            case "suffix":
-                drafter = SuffixDrafter()
-            case "auto" if pair.ragged_draft is None:
-                drafter = SuffixDrafter()
-            case _ if pair.ragged_draft is not None:
-                drafter = DraftModelDrafter(pair.ragged_draft, rule)
-            case _:
-                raise BadRequest("No draft model is loaded; name one with --draft, or choose the suffix drafter.")
+        drafter = self._open_drafter(pair, request.speculation, rule)
         policy = open_policy(request.speculation.policy, pair.costs, free_drafts=drafter.is_free)
         return Decoder(pair.ragged, drafter, policy, rule, pair.costs)
+
+    def _open_drafter(self, pair: LoadedPair, how: Speculation, rule: AcceptanceRule) -> Drafter:
+        name = how.drafter
+        if name == "auto":
+            name = "suffix" if pair.ragged_draft is None else "hybrid"
+        if name == "none":
+            return NoDrafter()
+        if name == "suffix":
+            return SuffixDrafter()
+        if pair.ragged_draft is None:
+            raise BadRequest("No draft model is loaded; name one with --draft, or choose the suffix drafter.")
+        model = DraftModelDrafter(pair.ragged_draft, rule)
+        if name == "draft-model":
+            return model
+        return HybridDrafter(SuffixDrafter(), model, LIMIT if how.policy in ("auto", "goodput") else None)

@@ -48,7 +48,8 @@ class SuffixDrafter:
 
     def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
         texts = [self._catch_up(row) for row in rows]
-        tokens, survival = [], []
+        tokens: list[list[int]] = []
+        survival: list[list[float] | None] = []
         for row, text, count in zip(rows, texts, counts, strict=True):
             guess = self._guesses[row.candidate] = self._follow(text, len(row.tokens), max(count, JUDGED))
             tokens.append(guess.tokens[: max(count, 0)])

@@ -11,11 +11,12 @@ from engine.sampler.stopping import Row
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one row's drafts in one step."""
+    """What became of one row's drafts in one step. ``drawn``: they came from a draft model."""
 
     candidate: int
     proposed: int
     accepted: int
+    drawn: bool = False
 
 
 @dataclass(frozen=True)

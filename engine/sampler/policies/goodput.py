@@ -1,7 +1,6 @@
 """Verify as many drafts as raise the expected committed tokens per second on this machine, and no more."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from engine.sampler.acceptance import Proposals
 from engine.sampler.cost_table import CostTable
@@ -20,7 +19,7 @@ class Goodput(Policy):
 
     A deterministic drafter guesses for free and says how likely each guess is to survive: guesses of all rows are
     taken in falling order while the rate still rises. A draft model costs time for every token, so its length is
-    fixed before it starts, from how often each candidate's drafts were accepted.
+    fixed before it starts, from how often each candidate's drafts were accepted. A hybrid brings both.
     """
 
     name = "goodput"
@@ -48,28 +47,33 @@ class Goodput(Policy):
         if proposals.survival is None:
             return proposals
         rows = len(proposals.tokens)
-        guesses = sorted((chance for row in proposals.survival for chance in row), reverse=True)
-        expected, best_rate, taken = float(rows), MARGIN * rows / self._costs.seconds(rows), 0
+        guesses = sorted((chance for row in proposals.survival for chance in row or ()), reverse=True)
+        drawn = sum(len(row) for index, row in enumerate(proposals.tokens) if proposals.drawn(index))
+        # What was drawn is verified in any case; how much of it stays is nothing that a guess more or less changes.
+        expected, tokens = float(rows), rows + drawn
+        best_rate, taken = MARGIN * expected / self._costs.seconds(tokens), 0
         for count, chance in enumerate(guesses, start=1):
             expected += chance
-            rate = expected / self._costs.seconds(rows + count)
+            rate = expected / self._costs.seconds(tokens + count)
             if rate > best_rate:
                 best_rate, taken = rate, count
         threshold = guesses[taken - 1] if taken else float("inf")
         # Survival falls along a row, so what stays of each row is a beginning of it.
-        keep = [sum(chance >= threshold for chance in row) for row in proposals.survival]
-        return replace(
-            proposals,
-            tokens=[tokens[:count] for tokens, count in zip(proposals.tokens, keep, strict=True)],
-            survival=[chances[:count] for chances, count in zip(proposals.survival, keep, strict=True)],
+        return proposals.cut(
+            [
+                len(row) if chances is None else sum(chance >= threshold for chance in chances)
+                for row, chances in zip(proposals.tokens, proposals.survival, strict=True)
+            ]
         )
 
     def observe(self, outcomes: Sequence[Outcome], times: StepTimes) -> None:
         for outcome in outcomes:
+            if not outcome.drawn:
+                continue
             accepted, rejected = self._tally.get(outcome.candidate, PRIOR)
             missed = outcome.accepted < outcome.proposed
             self._tally[outcome.candidate] = (accepted * DECAY + outcome.accepted, rejected * DECAY + missed)
-        if self._planned:
+        if self._planned and any(outcome.drawn and outcome.proposed for outcome in outcomes):
             per_token = times.draft / self._planned
             self._draft_seconds += (per_token - self._draft_seconds) / (8 if self._draft_seconds else 1)
         spent = times.draft + times.verify

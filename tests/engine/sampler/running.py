@@ -8,6 +8,7 @@ from engine.sampler.cost_table import CostTable
 from engine.sampler.decoder import Decoder
 from engine.sampler.drafters import NoDrafter
 from engine.sampler.drafters.draft_model import DraftModelDrafter
+from engine.sampler.drafters.hybrid import HybridDrafter
 from engine.sampler.drafters.suffix import SuffixDrafter
 from engine.sampler.policies import open_policy
 from engine.sampler.ragged_model import RaggedModel
@@ -46,11 +47,20 @@ def open_decoder(
     if drafter == "draft-model":
         second = RaggedModel(copy.deepcopy(draft), vocabulary, packed=packed)
         chosen = DraftModelDrafter(second, acceptance)
+    elif drafter == "hybrid":
+        second = RaggedModel(copy.deepcopy(draft), vocabulary, packed=packed)
+        chosen = HybridDrafter(
+            SuffixDrafter(), DraftModelDrafter(second, acceptance), 8 if policy == "goodput" else None
+        )
     else:
         chosen = SuffixDrafter() if drafter == "suffix" else NoDrafter()
-    model = RaggedModel(copy.deepcopy(target), vocabulary, packed=packed)
+    return assemble(RaggedModel(copy.deepcopy(target), vocabulary, packed=packed), chosen, policy, acceptance)
+
+
+def assemble(model, drafter, policy, acceptance):
+    """A decoder of parts that exist; ``model`` may be a ``TableModel``."""
     costs = CostTable({1: 1.0, 8: 1.2, 16: 2.0})
-    return Decoder(model, chosen, open_policy(policy, costs, free_drafts=chosen.is_free), acceptance, costs)
+    return Decoder(model, drafter, open_policy(policy, costs, free_drafts=drafter.is_free), acceptance, costs)
 
 
 def decode(decoder, prompt, rows, after_step=lambda step, decoder: None):

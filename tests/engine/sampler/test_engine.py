@@ -117,7 +117,7 @@ def texts(events):
     return {event.candidate: event.text for event in of(CandidateFinished, events)}
 
 
-@pytest.mark.parametrize("drafter", ["none", "suffix", "draft-model", "auto"])
+@pytest.mark.parametrize("drafter", ["none", "suffix", "draft-model", "hybrid", "auto"])
 @pytest.mark.parametrize("acceptance", ["coupled", "rejection"])
 def test_a_whole_run(talk, drafter, acceptance):
     events = talk([LOAD, Generate("r", request(drafter=drafter, acceptance=acceptance))])
@@ -131,8 +131,8 @@ def test_a_whole_run(talk, drafter, acceptance):
         assert event.state == ("done" if event.stop_reason == "stop" else "cut")
     (end,) = of(RunFinished, events)
     assert end.outcome == "finished"
-    assert end.metrics.drafter == ("draft-model" if drafter == "auto" else drafter)
-    if drafter in ("draft-model", "auto"):
+    assert end.metrics.drafter == ("hybrid" if drafter == "auto" else drafter)
+    if drafter not in ("none", "suffix"):
         assert 0.2 < end.metrics.acceptance_rate < 1
     if drafter == "none":
         assert end.metrics.acceptance_rate is None
@@ -298,7 +298,7 @@ def test_a_model_that_fails_in_a_step_keeps_finished_candidates_and_the_next_run
     assert all(event.text for event in failed)
 
 
-@pytest.mark.parametrize("drafter", ["none", "suffix", "draft-model"])
+@pytest.mark.parametrize("drafter", ["none", "suffix", "draft-model", "hybrid"])
 def test_m5_out_of_memory_once_goes_on_with_half_the_batch_and_the_same_texts(talk, modules, drafter):
     want = texts(talk([LOAD, Generate("a", request(5, drafter=drafter, tokens=30))]))
     for error in (RuntimeError(NO_MEMORY), MemoryError()):

@@ -1,4 +1,4 @@
-"""Speculation changes no token: cases D1, D2, D5, D6, D8, D12 and D16."""
+"""Speculation changes no token: cases D1, D2, D5, D6, D8, D11 to D16."""
 
 import copy
 import random
@@ -6,6 +6,7 @@ import random
 import pytest
 import torch
 
+from engine.contract import Sampling
 from engine.sampler.acceptance import Proposals
 from tests.engine.sampler.running import FREE, GREEDY, decode, new_rows, open_decoder, tokens_of
 from tests.engine.sampler.tiny import VOCABULARY, build, noisy_copy
@@ -16,6 +17,8 @@ WAYS = [
     ("draft-model", "fixed:1"),
     ("draft-model", "bass"),
     ("draft-model", "goodput"),
+    ("hybrid", "fixed:2"),
+    ("hybrid", "goodput"),
 ]
 
 
@@ -152,6 +155,88 @@ def test_d8_greedy_candidates_are_all_equal(target, draft, n):
     options = {"drafter": "draft-model", "draft": draft, "policy": "bass"}
     rows = decode(open_decoder(target, **options), prompt, new_rows(range(1, n + 1), prompt, sampling=GREEDY))
     assert tokens_of(rows) == [rows[0].tokens] * n
+
+
+PENALTIES = {
+    "repetition": Sampling(temperature=0, repetition_penalty=5.0),
+    "presence": Sampling(temperature=0, presence_penalty=2.0),
+    "frequency": Sampling(temperature=0, frequency_penalty=0.5),
+    "all, sampled": Sampling(temperature=1.0, repetition_penalty=1.5, presence_penalty=0.5, frequency_penalty=0.2),
+}
+
+
+@pytest.mark.parametrize("packed", [True, False], ids=["packed", "padded"])
+@pytest.mark.parametrize("name", PENALTIES)
+def test_d11_a_looping_model_with_a_penalty(target, draft, name, packed):
+    prompt = random_prompt(7, 6)
+    (loop,) = plain(target, prompt, [1], GREEDY, max_tokens=60)
+    assert loop.tokens[20:40] == loop.tokens[40:] or len(set(loop.tokens[20:])) < 20  # it does loop
+    sampling = PENALTIES[name]
+    want = plain(target, prompt, [1, 2, 3], sampling, max_tokens=60)
+    assert want[0].tokens != loop.tokens
+    for drafter, policy in WAYS:
+        options = {"drafter": drafter, "draft": draft, "policy": policy, "packed": packed}
+        rows = decode(open_decoder(target, **options), prompt, new_rows([1, 2, 3], prompt, 60, sampling=sampling))
+        assert tokens_of(rows) == tokens_of(want), (drafter, policy)
+
+
+@pytest.mark.parametrize(("drafter", "policy"), WAYS)
+def test_a_ladder_of_temperatures_is_each_candidate_at_its_own(target, draft, drafter, policy):
+    prompt, numbers = random_prompt(12, 9), range(1, 7)
+    ladder = {number: Sampling(temperature=0.3 * (number - 1), top_p=0.9) for number in numbers}
+    options = {"drafter": drafter, "draft": draft, "policy": policy}
+    rows = decode(open_decoder(target, **options), prompt, new_rows(numbers, prompt, sampling=ladder))
+    for row in rows:
+        (want,) = plain(target, prompt, [row.candidate], ladder[row.candidate])
+        assert row.tokens == want.tokens
+
+
+@pytest.mark.parametrize(("drafter", "policy"), WAYS)
+def test_d13_rows_of_one_and_of_sixty_tokens_in_one_batch(target, draft, drafter, policy):
+    prompt = random_prompt(13, 8)
+    want = plain(target, prompt, [1, 2], FREE, max_tokens=90)
+    decoder = open_decoder(target, drafter=drafter, draft=draft, policy=policy)
+    logits = decoder.target.prefill(prompt)
+    late = new_rows([2], prompt, max_tokens=90)
+    lengths = []
+
+    def join(step, decoder):
+        if not lengths and len(decoder.rows[0].tokens) >= 60 and not decoder.rows[0].stop_reason:
+            decoder.join(late, logits)
+            lengths.extend(len(row.tokens) for row in decoder.rows)
+
+    early = decode(decoder, prompt, new_rows([1], prompt, max_tokens=90), join)
+    assert lengths[0] >= 60
+    assert lengths[1] == 1
+    assert tokens_of(early + late) == tokens_of(want)
+
+
+@pytest.mark.parametrize(("drafter", "policy"), WAYS)
+def test_d13_prompts_of_any_length_one_after_another(target, draft, drafter, policy):
+    decoder = open_decoder(target, drafter=drafter, draft=draft, policy=policy)
+    prompts = [random_prompt(20 + length, length) for length in (5, 50, 7, 90)]
+    for prompt in [*prompts, prompts[-1]]:  # and one of them twice
+        rows = decode(decoder, prompt, new_rows([1, 2], prompt, max_tokens=12))
+        assert tokens_of(rows) == tokens_of(plain(target, prompt, [1, 2], FREE, max_tokens=12))
+
+
+@pytest.mark.parametrize(("drafter", "policy"), [("none", "fixed:0"), *WAYS])
+def test_d15_any_of_several_end_tokens_or_none(target, draft, drafter, policy):
+    """An end token in the prompt ends nothing."""
+    options = {"drafter": drafter, "draft": draft, "policy": policy}
+    whole = plain(target, random_prompt(14, 7), [1, 2, 3], FREE)
+    ends = [row.tokens[5] for row in whole]
+    prompt = random_prompt(14, 7)
+    for eos in ([], ends[:1], ends[1:], ends):
+        rows = decode(open_decoder(target, **options), prompt, new_rows([1, 2, 3], prompt, eos=eos))
+        for row, all_of_it in zip(rows, whole, strict=True):
+            first = min((all_of_it.tokens.index(end) for end in eos if end in all_of_it.tokens), default=None)
+            assert row.tokens == (all_of_it.tokens if first is None else all_of_it.tokens[: first + 1])
+            assert row.stop_reason == ("length" if first is None else "stop")
+    with_end = [ends[0], *prompt]
+    rows = decode(open_decoder(target, **options), with_end, new_rows([1], with_end, eos=ends))
+    assert tokens_of(rows) == tokens_of(plain(target, with_end, [1], FREE, eos=ends))
+    assert len(rows[0].tokens) > 1
 
 
 @pytest.mark.parametrize("rule", ["coupled", "rejection"])

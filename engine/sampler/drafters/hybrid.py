@@ -1,0 +1,64 @@
+"""Copies where something was said before, and asks a draft model where nothing was."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+
+from engine.sampler.acceptance import Proposals
+from engine.sampler.drafters.draft_model import DraftModelDrafter
+from engine.sampler.drafters.suffix import SuffixDrafter
+from engine.sampler.sampling import Distributions
+from engine.sampler.stopping import Row
+
+SURE = 0.6  # chance of a copied guess from which on the draft model is not asked: about what it reaches itself
+
+
+class HybridDrafter:
+    """Row by row, one of two drafters. Which one depends on committed tokens only, so it cannot bias what follows.
+
+    The draft model lags behind on rows that copied; it catches up with its next pass.
+    """
+
+    name = "hybrid"
+    is_free = False
+
+    def __init__(self, suffix: SuffixDrafter, model: DraftModelDrafter, copy_limit: int | None = None):
+        """``copy_limit``: guesses to copy per row where the policy chooses among them; None: as many as it plans."""
+        self.suffix, self.model, self.copy_limit = suffix, model, copy_limit
+
+    def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
+        return self.suffix.begin(prompt, between_chunks) and self.model.begin(prompt, between_chunks)
+
+    def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
+        copied = self.suffix.propose(rows, self._copies(rows, counts))
+        chances = copied.survival or [None] * len(rows)
+        copies = [
+            chance is not None and len(chance) > 0 and (chance[0] >= SURE or count == 0)
+            for chance, count in zip(chances, counts, strict=True)
+        ]
+        drawn = self.model.propose(rows, [0 if copy else count for copy, count in zip(copies, counts, strict=True)])
+        tokens = [(copied if copy else drawn).tokens[row] for row, copy in enumerate(copies)]
+        survival = [chance if copy else None for chance, copy in zip(chances, copies, strict=True)]
+        return Proposals(tokens, _merged(drawn.q, tokens, copies), survival)
+
+    def _copies(self, rows: Sequence[Row], counts: Sequence[int]) -> Sequence[int]:
+        return counts if self.copy_limit is None else [min(self.copy_limit, row.room - 1) for row in rows]
+
+    def keep(self, rows: Sequence[int]) -> None:
+        self.model.keep(rows)
+
+
+def _merged(q: Distributions | None, tokens: list[list[int]], copies: list[bool]) -> Distributions | None:
+    """``q`` over the drafts of all rows: as drawn where they were drawn, one-hot where they were copied."""
+    if q is None:
+        return None
+    ids_line = [token for row in tokens for token in row]
+    is_copy = torch.tensor(
+        [copy for copy, row in zip(copies, tokens, strict=True) for _ in row], dtype=torch.bool, device=q.ids.device
+    )
+    ids = q.ids.new_zeros(len(ids_line), q.ids.shape[1])
+    log_probs = q.log_probs.new_full(ids.shape, float("-inf"))
+    ids[:, 0] = torch.tensor(ids_line, dtype=ids.dtype, device=ids.device)
+    log_probs[:, 0] = 0.0
+    ids[~is_copy], log_probs[~is_copy] = q.ids, q.log_probs
+    return Distributions(ids, log_probs)
