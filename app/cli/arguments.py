@@ -11,7 +11,7 @@ from app.cli.output import put
 from app.cli.sampling import add_sampling, ladder_of, sampling_of
 from app.cli.servers import add_servers
 from engine.contract import ModelChoice, Request, Speculation
-from engine.contract.request import ACCEPTANCE_RULES, DRAFTERS, PRECISIONS
+from engine.contract.request import ACCEPTANCE_RULES, DRAFTERS, GOALS, PRECISIONS
 from engine.session.servers import find
 
 _DESCRIPTION = """\
@@ -99,6 +99,8 @@ def request_of(arguments: argparse.Namespace, prompt: str, suffix: str = "") -> 
         time_budget_s=arguments.time_budget,
         suffix=suffix,
         overrides=ladder_of(arguments),
+        goal=arguments.goal or ("first" if arguments.tests else "all"),
+        width=arguments.width,
     )
 
 
@@ -170,6 +172,19 @@ def _add_speculation(command: argparse.ArgumentParser) -> None:
         choices=ACCEPTANCE_RULES,
         default=Speculation.acceptance,
         help=_default(Speculation.acceptance, "which guesses count"),
+    )
+    group.add_argument(
+        "--goal",
+        choices=GOALS,
+        help="what should come soonest: all candidates, or the first right one; it decides how many are written at a "
+        "time (default: first when there are tests, else all)",
+    )
+    group.add_argument(
+        "--width",
+        type=int,
+        default=Request.width,
+        metavar="N",
+        help="candidates written at a time, whatever the goal (default: 0, chosen from the measured cost of a step)",
     )
 
 
