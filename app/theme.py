@@ -102,7 +102,11 @@ def _pixmap(name: str, colour: str, side: int, scale: float) -> QPixmap:
 
 
 def monospace() -> QFont:
-    return QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+    """The font of code, as large as the window's."""
+    font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+    if (size := QGuiApplication.font().pointSizeF()) > 0:
+        font.setPointSizeF(size)
+    return font
 
 
 def em(font: QFont | None = None) -> int:
@@ -111,7 +115,7 @@ def em(font: QFont | None = None) -> int:
 
 
 class Theme(QObject):
-    """The colours in use. ``changed`` is said after the palette and the sheet have been set."""
+    """The colours and the font size in use. ``changed`` is said after palette, font and sheet have been set."""
 
     changed = Signal()
 
@@ -119,15 +123,28 @@ class Theme(QObject):
         super().__init__(application)
         self._application = application
         self._forced = ""
+        self._system_font = application.font()
         self.colours = load_colours(self._system_name())
         application.setStyle("Fusion")
         self._apply()
-        application.styleHints().colorSchemeChanged.connect(self._follow_system)
+        self._hints = application.styleHints()
+        self._hints.colorSchemeChanged.connect(self._follow_system)
+        if hasattr(self._hints, "accessibility"):  # since Qt 6.10
+            self._hints.accessibility().contrastPreferenceChanged.connect(self._follow_system)
 
     def force(self, name: str) -> None:
         """Use this theme whatever the system says; an empty name follows the system again."""
         self._forced = name
         self._follow_system()
+
+    def use_font_size(self, points: int) -> None:
+        """This size for all text, code included; 0 for the system's again."""
+        font = QFont(self._system_font)
+        if points:
+            font.setPointSize(points)
+        self._application.setFont(font)
+        self._apply()
+        self.changed.emit()
 
     def icon(self, name: str, colour: str = "text") -> QIcon:
         """An SVG of resources/icons in a colour of the theme, sharp at scales up to 3, greyed when disabled."""
@@ -144,7 +161,12 @@ class Theme(QObject):
     def _system_name(self) -> str:
         if self._forced:
             return self._forced
-        scheme = self._application.styleHints().colorScheme()
+        hints = self._application.styleHints()
+        if hasattr(hints, "accessibility") and (
+            hints.accessibility().contrastPreference() == Qt.ContrastPreference.HighContrast
+        ):
+            return "contrast"
+        scheme = hints.colorScheme()
         return "dark" if scheme == Qt.ColorScheme.Dark else "light"
 
     def _follow_system(self) -> None:

@@ -120,6 +120,8 @@ class CodeView(QPlainTextEdit):
         return bar.value() >= bar.maximum() and not self.textCursor().hasSelection()
 
     def _recolour(self) -> None:
+        if self.font() != monospace():
+            self.setFont(monospace())
         self._colouring.use(self._theme.colours)
         if self._settled and not self.notice:
             self._colouring.colour(self._shown, self._settled[1])

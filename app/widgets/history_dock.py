@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -64,7 +65,7 @@ class HistoryDock(QDockWidget):
         self._delete = _button(tr("Delete"), tr("Take this run out of the history (Del)"))
         self._undone = label(tone="muted", wrap=True)
         self._undo = _button(tr("Undo"), tr("Bring the deleted run back"))
-        self._lay_out()
+        self._lay_out(theme)
         self._timers()
         self._connect()
         theme.changed.connect(self._view.viewport().update)
@@ -104,7 +105,8 @@ class HistoryDock(QDockWidget):
         super().showEvent(event)
         self._ask()
 
-    def _lay_out(self) -> None:
+    def _lay_out(self, theme: Theme) -> None:
+        self.setTitleBarWidget(_Title(theme, self))
         inside = QWidget()
         column = QVBoxLayout(inside)
         column.setContentsMargins(12, 4, 4, 8)
@@ -122,7 +124,7 @@ class HistoryDock(QDockWidget):
         column.addLayout(buttons)
         column.addLayout(undo)
         self.setWidget(inside)
-        self.setMinimumWidth(16 * em())
+        self.setMinimumWidth(21 * em())
 
     def _timers(self) -> None:
         self._soon = QTimer(self)
@@ -169,7 +171,7 @@ class HistoryDock(QDockWidget):
             row = self._view.currentIndex().row()
             title = self._model.index(row).data()
             self.delete_chosen.emit(id)
-            self._undone.setText(tr("Deleted “{title}”").format(title=title[:40]))
+            self._undone.setText(tr("Deleted “{title}”").format(title=title[:30]))
             self._offer_undo(id)
 
     def _undo_this(self) -> None:
@@ -189,6 +191,28 @@ class HistoryDock(QDockWidget):
     def _undo_is_over(self) -> None:
         self._offer_undo(0)
         self.undo_over.emit()
+
+
+class _Title(QWidget):
+    """What the panel is, and the button that closes it, in the window's own manner."""
+
+    def __init__(self, theme: Theme, dock: QDockWidget):
+        super().__init__(dock)
+        self._theme = theme
+        self._close = QToolButton()
+        self._close.setAutoRaise(True)
+        self._close.setAccessibleName(tr("Close the history"))
+        self._close.setToolTip(tr("Close the history"))
+        self._close.clicked.connect(dock.close)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(12, 8, 4, 2)
+        row.addWidget(label(tr("History"), role="heading"), 1)
+        row.addWidget(self._close)
+        theme.changed.connect(self._paint_icon)
+        self._paint_icon()
+
+    def _paint_icon(self) -> None:
+        self._close.setIcon(self._theme.icon("close", "muted"))
 
 
 def _button(text: str, tip: str) -> QPushButton:

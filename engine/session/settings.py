@@ -20,7 +20,7 @@ from engine.contract.request import MAX_CANDIDATES
 from engine.session import paths
 from engine.session.export import save
 
-THEMES = ("system", "light", "dark")
+THEMES = ("system", "light", "dark", "contrast")
 FONT_SIZES = (8, 24)
 Values = Mapping[str, Any]
 

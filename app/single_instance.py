@@ -1,0 +1,65 @@
+"""One window per person: a second start brings the first window to the front and leaves."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtNetwork import QLocalServer, QLocalSocket
+
+_PATIENCE_MS = 1000
+_RAISE = b"raise\n"
+
+
+class SingleInstance(QObject):
+    """``raise_wanted``: somebody has started Bassline once more, with the same data.
+
+    The name of the socket depends on the person and the folder of the data: two homes are two Basslines.
+    """
+
+    raise_wanted = Signal()
+
+    def __init__(self, data: Path, parent: QObject | None = None):
+        super().__init__(parent)
+        person = os.environ.get("USER") or os.environ.get("USERNAME") or ""
+        digest = hashlib.sha256(f"{person}\0{data.absolute()}".encode()).hexdigest()[:16]
+        self._name = f"bassline-{digest}"
+        self._server: QLocalServer | None = None
+
+    def claim(self) -> bool:
+        """True for the first; False when another one runs, which was asked to come to the front.
+
+        Where no socket can be had the window opens all the same: two are better than none.
+        """
+        if self._call_the_first():
+            return False
+        server = QLocalServer(self)
+        server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
+        if not server.listen(self._name):
+            QLocalServer.removeServer(self._name)  # what a killed Bassline left behind
+            server.listen(self._name)
+        server.newConnection.connect(self._called)
+        self._server = server
+        return True
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def _call_the_first(self) -> bool:
+        socket = QLocalSocket()
+        socket.connectToServer(self._name)
+        if not socket.waitForConnected(_PATIENCE_MS):
+            return False
+        socket.write(_RAISE)
+        heard = socket.waitForBytesWritten(_PATIENCE_MS)
+        socket.disconnectFromServer()
+        return heard
+
+    def _called(self) -> None:
+        assert self._server is not None
+        while (socket := self._server.nextPendingConnection()) is not None:
+            socket.disconnected.connect(socket.deleteLater)
+            socket.disconnectFromServer()
+            self.raise_wanted.emit()
