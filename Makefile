@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test lint setup system-packages screenshots bench clean
+.PHONY: run test test-servers lint setup system-packages screenshots bench clean
 
 run: setup
 	@$(BIN)/python main.py models fetch default
@@ -11,6 +11,9 @@ run: setup
 
 test: setup
 	$(BIN)/python -m pytest
+
+test-servers: setup
+	BASSLINE_BUILD_SERVERS=1 $(BIN)/python -m pytest -m real_server
 
 lint: setup
 	$(BIN)/ruff check .
