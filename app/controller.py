@@ -14,6 +14,7 @@ from app.asking import Asking
 from app.commanding import Commanding
 from app.dialogs import question
 from app.engines import SCRIPTED
+from app.fitting import Fitting
 from app.history import History
 from app.loading import ModelLoading, OpenEngine
 from app.preferences import Preferences
@@ -57,6 +58,7 @@ class Controller(QObject):
         self.running = Running(self.loading, self)
         self.testing = Testing(open_runner, self)
         self.preparing = Preparing(window, self.loading, self)
+        self.fitting = Fitting(window, self.loading, self)
         self.asking = Asking(window, self.running, self)
         self.saving = Saving(window, self.running, self.loading, self)
         self.commanding = Commanding(window, theme, self)
@@ -124,6 +126,8 @@ class Controller(QObject):
         self.testing.passed.connect(self._first_pass)
         self.testing.consent_needed.connect(self._ask_consent)
         self.testing.failed.connect(window.notice.say)
+        self.preferences.changed.connect(self._heed_settings)
+        self._heed_settings()
 
     # What a person asks for.
 
@@ -131,6 +135,12 @@ class Controller(QObject):
         self.window.prompt.replace_text(example.prompt.strip())
         self.window.tests.replace_text(example.tests)
         self.window.go_to_editor(self.window.prompt)
+
+    @Slot()
+    def get_ready(self) -> None:
+        """Once the window is there: load what was used last, and look whether it fits."""
+        self.preparing.preload()
+        self.fitting.look_soon()
 
     def offer_demo(self) -> None:
         """Everything is filled in for the recorded run; Generate starts it."""
@@ -188,7 +198,7 @@ class Controller(QObject):
         doing = tr("The model is loading.") if now.loading else tr("Candidates are being generated.")
         if now.testing and not now.running:
             doing = tr("Tests are running.")
-        dialog = question.closing(self.window, doing)
+        dialog = question.closing(self.window, doing, self.history.keeping)
         dialog.accepted.connect(self.shut_down)
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()
@@ -200,6 +210,7 @@ class Controller(QObject):
         self._closing = True
         self.running.close()
         self.announcing.close()
+        self.fitting.close()
         self.showing.refresh()
         self.window.let_go()
         self.testing.close()
@@ -258,6 +269,11 @@ class Controller(QObject):
         if not result:
             self.window.actions_by_id["test_as_finished"].setChecked(False)
         self.testing.answer_consent(bool(result))
+
+    @Slot()
+    def _heed_settings(self) -> None:
+        self.saving.editor = self.preferences.settings.editor
+        self.showing.refresh()
 
     def situation(self) -> Situation:
         """What the actions ask: which of them make sense now."""

@@ -50,7 +50,7 @@ class Showing(QObject):
         window.context.show_length(self._length(self._loading.ready))
         window.setWindowTitle(run_in_title(run))
         preload = self._loading.preloading
-        words = preload_in_words(preload.model, self._loading.stage) if preload else ""
+        words = preload_in_words(window.bar.title_of(preload.model), self._loading.stage) if preload else ""
         window.status.show_model(words or model_in_words(self._loading.ready))
         if run is not None:
             window.status.show_run(run_in_words(run, self._running.rate.per_second))

@@ -76,7 +76,7 @@ async def _live(controller: Controller, demo: bool) -> bool:
         if demo:
             QTimer.singleShot(0, controller.offer_demo)
         else:  # when the window has been painted and the first keys are in
-            QTimer.singleShot(PRELOAD_MS, controller.preparing.preload)
+            QTimer.singleShot(PRELOAD_MS, controller.get_ready)
         return await over
 
 

@@ -88,6 +88,8 @@ class Script:
     load_stages: tuple[tuple[str, int], ...] = (("weights", 4), ("warm-up", 1))
     load_failure: str = ""
     run_failure: str = ""
+    failure_kind: str = ""
+    speedup: float | None = None
     prompt_steps: int = 2
     model: str = "scripted"
 
@@ -126,7 +128,7 @@ class ScriptedEngine:
                     emit(LoadFailed("Loading was stopped.", cancelled=True))
                     return
         if self.script.load_failure:
-            emit(LoadFailed(self.script.load_failure))
+            emit(LoadFailed(self.script.load_failure, kind=self.script.failure_kind))
         else:
             emit(Ready(self.script.model, "scripted", "none", context=8192))
 
@@ -136,14 +138,15 @@ class _Performance:
 
     def __init__(self, engine: ScriptedEngine, message: Generate, emit: Emit):
         self.engine, self.run, self.request, self.emit = engine, message.run, message.request, emit
+        self.prompt_tokens = len(self.request.prompt.split())
         self.played: dict[int, int] = {}  # candidate -> chunks given so far
         self.finished_at: dict[int, float] = {}
-        self.steps = 0
+        self.steps = self.most_at_once = 0
         self.start = engine.clock.now()
 
     def play(self) -> None:
         numbers = tuple(self.request.numbers)
-        self.emit(RunStarted(self.run, len(self.request.prompt.split()), numbers, self.request.seed))
+        self.emit(RunStarted(self.run, self.prompt_tokens, numbers, self.request.seed))
         self.played = dict.fromkeys(numbers, 0)
         outcome = self._read_prompt()
         while outcome == "finished" and self.active():
@@ -153,8 +156,9 @@ class _Performance:
             if outcome == "failed":
                 state, reason = "failed", "error"
             self._finish(number, state, reason)
-        reason = self.engine.script.run_failure if outcome == "failed" else ""
-        self.emit(RunFinished(self.run, outcome, self._metrics(), reason))
+        failed = outcome == "failed"
+        reason, kind = (self.engine.script.run_failure, self.engine.script.failure_kind) if failed else ("", "")
+        self.emit(RunFinished(self.run, outcome, self._metrics(), reason, kind=kind))
 
     def active(self) -> list[int]:
         return [number for number in self.played if number not in self.finished_at]
@@ -166,7 +170,7 @@ class _Performance:
         total = self.engine.script.prompt_steps
         for done in range(1, total + 1):
             self.engine.clock.sleep(self.engine.script.step_s)
-            self.emit(PromptProgress(self.run, done, total))
+            self.emit(PromptProgress(self.run, done * self.prompt_tokens // total, self.prompt_tokens))
             if self._stopped():
                 return "stopped"
         return "finished"
@@ -180,6 +184,7 @@ class _Performance:
         if self.engine.script.run_failure and self.steps >= 3:
             return "failed"
         self.steps += 1
+        self.most_at_once = max(self.most_at_once, len(self.active()))
         for number in self.active():
             script = self._script(number)
             chunk = self.played[number]
@@ -238,4 +243,6 @@ class _Performance:
             drafter=self.request.speculation.drafter,
             policy=self.request.speculation.policy,
             acceptance=self.request.speculation.acceptance,
+            speedup=self.engine.script.speedup,
+            width=self.most_at_once,
         )

@@ -3,6 +3,7 @@
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QVBoxLayout, QWidget
 
 from app.widgets.controls import label
+from app.words import tr
 
 
 class Question(QDialog):
@@ -38,21 +39,20 @@ def consent(parent: QWidget, sentence: str) -> Question:
     """Tests would run model-written code without a sealed box; ``sentence`` says why."""
     return Question(
         parent,
-        "Run the tests without a sealed box?",
-        "The candidates are programs that a model wrote. Unsealed, they run with your own rights: they can read and "
-        "change your files and use the network. Read them first.",
+        tr("Run the tests without a sealed box?"),
+        tr(
+            "The candidates are programs that a model wrote. Unsealed, they run with your own rights: they can read "
+            "and change your files and use the network. Read them first."
+        ),
         (sentence,),
-        "Run them unsealed",
-        "Don't run",
+        tr("Run them unsealed"),
+        tr("Don't run"),
     )
 
 
-def closing(parent: QWidget, doing: str) -> Question:
-    return Question(
-        parent,
-        "Close Bassline?",
-        f"{doing} Closing stops it, and candidates that were not saved are lost.",
-        (),
-        "Stop and close",
-        "Keep working",
-    )
+def closing(parent: QWidget, doing: str, kept: bool) -> Question:
+    """``kept``: the history has what there is."""
+    ending = tr("Closing stops it; what has come so far stays in the history.")
+    if not kept:
+        ending = tr("Closing stops it, and candidates that were not saved are lost.")
+    return Question(parent, tr("Close Bassline?"), f"{doing} {ending}", (), tr("Stop and close"), tr("Keep working"))

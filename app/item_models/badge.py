@@ -27,7 +27,7 @@ STATES = {
     "failed": ("failed", "failed", "failed"),
 }
 TESTS = {
-    "queued": ("waits for test", "tests-running", "muted"),
+    "queued": ("waiting", "tests-running", "muted"),
     "running": ("testing", "tests-running", "running"),
     "passed": ("passed", "passed", "passed"),
     "passed by its own ==": ("soft pass", "soft-pass", "warning"),

@@ -52,12 +52,12 @@ class Advanced(QFrame):
             tr("Frequency penalty"), tr("Taken off a token once per time that the answer has used it"), -2, 2, 0, 0.1
         )
         self._code_stop = choice_box(
-            tr("Stop after"),
+            tr("Ends at"),
             tr("Where a candidate may end before the model says so"),
             (
-                (tr("the model's own end"), ""),
-                (tr("the first code block"), "block"),
-                (tr("the first function"), "function"),
+                (tr("the model's end"), ""),
+                (tr("first code block"), "block"),
+                (tr("first function"), "function"),
             ),
             WIDE,
         )
@@ -212,7 +212,7 @@ class Advanced(QFrame):
                 (tr("Draft length"), self._policy),
                 (tr("Be quick with"), self._goal),
             ),
-            ((tr("At a time"), self._width), (tr("System prompt"), self._system), (tr("Stop after"), self._code_stop)),
+            ((tr("At a time"), self._width), (tr("System prompt"), self._system), (tr("Ends at"), self._code_stop)),
         )
         grid = QGridLayout(self)
         grid.setContentsMargins(12, 8, 12, 8)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QMenu,
@@ -101,7 +101,8 @@ class CandidatePage(QWidget):
     def show_way(self, way: int) -> None:
         """CODE, ANSWER, TEST_LOG, DETAILS, COMPARE or TILES; takes the focus there."""
         self._ways.setCurrentIndex(way)
-        self._stack.currentWidget().setFocus()
+        if (view := self._stack.currentWidget()) is not None:
+            view.setFocus()
 
     def refresh(self) -> None:
         """The candidate in view has changed."""
@@ -176,14 +177,25 @@ class CandidatePage(QWidget):
         many = self._model.rowCount() > MANY
         self.tabs.setVisible(not many)
         self.list.setVisible(many)
+        self._fit_buttons()
         self.list.show_current(self._number)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        super().resizeEvent(event)
+        self._fit_buttons()
+
+    def _fit_buttons(self) -> None:
+        """Buttons give up their words before the ways lose theirs."""
+        room = self.width() - (self.list.width() + 10 if self.list.isVisibleTo(self) else 0)
+        compact = self._ways.sizeHint().width() + self._wide > room
+        for button in self._buttons:
+            button.be_compact(compact)
 
     def _make_ways(self) -> QTabBar:
         ways = QTabBar()
         ways.setProperty("kind", "plain")
         ways.setAccessibleName(tr("View of the candidate"))
-        ways.setUsesScrollButtons(False)
-        ways.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        ways.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         ways.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         for name in (tr("Code"), tr("Answer"), tr("Test log"), tr("Details"), tr("Compare"), tr("Tile")):
             ways.addTab(name)
@@ -194,9 +206,11 @@ class CandidatePage(QWidget):
         tools.setSpacing(6)
         tools.addWidget(self._ways)
         tools.addStretch(1)
-        for id, icon in BUTTONS:
-            tools.addWidget(ActionButton(self._theme, actions[id], icon, "tool"))
-        tools.addWidget(self._more_button(actions))
+        self._buttons = [ActionButton(self._theme, actions[id], icon, "tool") for id, icon in BUTTONS]
+        self._more = self._more_button(actions)
+        for button in (*self._buttons, self._more):
+            tools.addWidget(button)
+        self._wide = sum(button.sizeHint().width() + 6 for button in (*self._buttons, self._more))
         column = QVBoxLayout()
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)

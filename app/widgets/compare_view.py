@@ -32,7 +32,7 @@ class CompareView(QWidget):
             tr("Layout of the comparison"),
             tr("Side by side, or removed and added lines in one column"),
             ((tr("side by side"), "split"), (tr("unified"), "unified")),
-            width=9,
+            width=11,
         )
         self._words = label(tone="muted")
         self._words.setAccessibleName(tr("Difference"))

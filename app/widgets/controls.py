@@ -70,6 +70,10 @@ class ActionButton(QPushButton):
         self._paint_icon()
         self._follow()
 
+    def be_compact(self, compact: bool) -> None:
+        """Only the icon, where there is no room for words; the tooltip has them."""
+        self.setText("" if compact else self._action.text())
+
     def _follow(self) -> None:
         if not self._action.isEnabled() and self.hasFocus():
             self.window().setFocus(Qt.FocusReason.OtherFocusReason)

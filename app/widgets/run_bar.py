@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
     QLineEdit,
-    QSizePolicy,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -19,7 +18,7 @@ from PySide6.QtWidgets import (
 from app.run_settings import RunSettings
 from app.theme import Theme, em
 from app.widgets.advanced import Advanced
-from app.widgets.controls import ActionButton, label, set_tone
+from app.widgets.controls import ActionButton, ElidedLabel, label, set_tone
 from app.widgets.fields import NumberField
 from app.words import tr
 from engine.contract import Request, Sampling
@@ -33,6 +32,7 @@ class RunBar(QWidget):
     """``model_chosen`` is said when another model, draft model or precision was picked."""
 
     model_chosen = Signal()
+    count_changed = Signal()
 
     def __init__(
         self,
@@ -45,9 +45,8 @@ class RunBar(QWidget):
         super().__init__(parent)
         self.setAccessibleName(tr("Run settings"))
         self._model = self._model_box(models)
-        self._fit = label(tone="muted")
+        self._fit = ElidedLabel()
         self._fit.setAccessibleName(tr("Fit in memory"))
-        self._fit.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._candidates = NumberField(
             tr("Number of candidates"), tr("How many answers to draw"), 1, MAX_CANDIDATES, Request.candidates
         )
@@ -115,6 +114,11 @@ class RunBar(QWidget):
     def model_title(self) -> str:
         return self._model.currentText().strip()
 
+    def title_of(self, name: str) -> str:
+        """What the model box calls it; the name itself if it is not among them."""
+        index = self._model.findData(name)
+        return self._model.itemText(index) if index >= 0 else name
+
     def choose_draft(self, name: str) -> None:
         self.advanced.choose_draft(name)
 
@@ -141,8 +145,7 @@ class RunBar(QWidget):
 
     def show_fit(self, words: str, fits: bool = True) -> None:
         """Whether the model fits into memory, in a few words; the tooltip has them whole."""
-        self._fit.setText(words)
-        self._fit.setToolTip(words)
+        self._fit.set_full_text(words)
         set_tone(self._fit, "muted" if fits else "warning")
 
     def _model_box(self, models: list[tuple[str, str]]) -> QComboBox:
@@ -209,6 +212,7 @@ class RunBar(QWidget):
             row.addWidget(button)
         self._quick.idClicked.connect(self._candidates.set_value)
         self._candidates.textChanged.connect(self._mark_quick)
+        self._candidates.textChanged.connect(lambda _: self.count_changed.emit())
         self._mark_quick()
         return row
 

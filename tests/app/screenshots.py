@@ -1,12 +1,15 @@
-"""Pictures of the window's main states, in light and dark: ``python -m tests.app.screenshots docs/screenshots``."""
+"""Pictures of the window's states, in every theme: ``python -m tests.app.screenshots docs/screenshots [state ...]``."""
 
 import os
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtWidgets import QApplication, QDialog
 
 from app.engines import recorded_answers
 from app.theme import Theme
@@ -15,46 +18,30 @@ from engine.scripted import Script, from_texts
 from tests.app.stage import Stage, stage
 
 SIZE = (1280, 720)
+MEMORY = "Not enough memory for 8 candidates of 512 tokens; finished candidates are kept."
 
 
 def _script(**options: object) -> Script:
-    """Recorded answers whose order makes the strip show every kind of state early."""
-    return from_texts(recorded_answers(), chunk=6, load_stages=(("weights", 1),), prompt_steps=1, **options)
+    """Recorded answers, with no time lost before the first of them."""
+    return from_texts(
+        recorded_answers(), chunk=6, load_stages=(("weights", 1),), prompt_steps=1, speedup=1.9, **options
+    )
+
+
+def _some_ended(on: Stage, count: int) -> bool:
+    run = on.controller.run
+    return run is not None and sum(candidate.ended for candidate in run.candidates.values()) >= count
+
+
+def _one(on: Stage, passed: bool) -> int:
+    """The first candidate that passed, or that was tested and did not."""
+    assert on.controller.run is not None
+    candidates = on.controller.run.candidates.items()
+    return next(number for number, c in candidates if c.report is not None and c.passed == passed)
 
 
 def empty(on: Stage) -> None:
-    pass
-
-
-def generating(on: Stage) -> None:
-    on.generate(8)
-    on.until(lambda: on.window.page.number == 1 and on.controller.run.candidates[1].tokens > 45)
-
-
-def partial(on: Stage) -> None:
-    on.window.actions_by_id["test_as_finished"].setChecked(True)
-    on.generate(8)
-    on.until(lambda: sum(c.ended for c in on.controller.run.candidates.values()) >= 5 if on.controller.run else False)
-    on.window.page.choose(next(n for n, c in on.controller.run.candidates.items() if c.passed))
-
-
-def tested(on: Stage) -> None:
-    on.generate(8)
-    on.finish()
-    on.do("run_tests")
-    on.settle()
-    on.do("next_passing")
-
-
-def test_log(on: Stage) -> None:
-    tested(on)
-    on.window.page.choose(next(n for n, c in on.controller.run.candidates.items() if c.report and not c.passed))
-    on.do("go_to_test_log")
-
-
-def error(on: Stage) -> None:
-    on.generate(8)
-    on.finish()
+    on.write("", "")
 
 
 def loading(on: Stage) -> None:
@@ -63,16 +50,182 @@ def loading(on: Stage) -> None:
     on.window.loading.show_stage(Loading("download", 77_000_000, 491_400_064))
 
 
-STATES: dict[str, tuple[Callable[[Stage], None], Script | None]] = {
-    "empty": (empty, None),
-    "loading": (loading, None),
-    "generating": (generating, None),
-    "partial": (partial, None),
-    "tested": (tested, None),
-    "test-log": (test_log, None),
-    "error": (error, _script(run_failure="Out of memory after 3 steps; try 4 candidates or fewer tokens.")),
+def preloading(on: Stage) -> None:
+    on.window.bar.choose_model("default")
+    on.window.bar.model_chosen.emit()
+    on.until(lambda: on.controller.loading.stage is not None and on.controller.loading.stage.done > 20)
+
+
+def reading_the_prompt(on: Stage) -> None:
+    on.generate(8)
+    on.until(lambda: on.controller.run is not None and on.controller.run.prompt_done > 0)
+
+
+def generating(on: Stage) -> None:
+    on.generate(8)
+    on.until(lambda: on.controller.run is not None and on.controller.run.candidates[1].tokens > 45)
+
+
+def partial(on: Stage) -> None:
+    on.window.actions_by_id["test_as_finished"].setChecked(True)
+    on.generate(8)
+    on.until(lambda: _some_ended(on, 5))
+    on.window.page.choose(_one(on, passed=True))
+
+
+def testing(on: Stage) -> None:
+    on.generate(8)
+    on.finish()
+    on.do("run_tests")
+    on.settle()
+
+
+def tested(on: Stage) -> None:
+    testing(on)
+    on.do("best")
+
+
+def stopping(on: Stage) -> None:
+    generating(on)
+    on.window.actions_by_id["stop"].trigger()
+
+
+def stopped(on: Stage) -> None:
+    on.generate(8)
+    on.until(lambda: _some_ended(on, 2))
+    on.do("stop")
+    on.finish()
+
+
+def error(on: Stage) -> None:
+    on.generate(8)
+    on.finish()
+
+
+def test_log(on: Stage) -> None:
+    tested(on)
+    on.window.page.choose(_one(on, passed=False))
+    on.do("go_to_test_log")
+
+
+def details(on: Stage) -> None:
+    tested(on)
+    on.do("go_to_details")
+
+
+def many(on: Stage) -> None:
+    on.window.actions_by_id["test_as_finished"].setChecked(True)
+    on.generate(32)
+    on.until(lambda: _some_ended(on, 20))
+    on.do("best")
+
+
+def compare(on: Stage) -> None:
+    tested(on)
+    on.do("compare")
+    on.window.page.compare.compare_with(_one(on, passed=False))
+
+
+def compare_unified(on: Stage) -> None:
+    compare(on)
+    on.window.page.compare.choose_layout("unified")
+
+
+def tile(on: Stage) -> None:
+    tested(on)
+    on.do("tile")
+    on.window.page.tiles.show_count(4)
+
+
+def advanced(on: Stage) -> None:
+    on.window.actions_by_id["advanced"].setChecked(True)
+    on.window.bar.advanced._top_k.setText("-3")
+
+
+def follow_up(on: Stage) -> None:
+    tested(on)
+    on.do("follow_up")
+    on.window.prompt.replace_text("Raise ValueError for a letter that is no Roman numeral.")
+    for name, text in (("numerals.py", "PAIRS = 13\n" * 90), ("style_guide.md", "Names are nouns.\n" * 40)):
+        path = Path(on.home) / name
+        path.write_text(text)
+        on.window.files_dropped.emit([str(path)])
+
+
+def palette(on: Stage) -> None:
+    tested(on)
+    on.do("palette")
+
+
+def keys(on: Stage) -> None:
+    on.do("shortcuts")
+
+
+def closing(on: Stage) -> None:
+    generating(on)
+    on.do("quit")
+
+
+def consent(on: Stage) -> None:
+    on.generate(8)
+    on.finish()
+    on.do("run_tests")
+    on.settle()
+
+
+def history(on: Stage) -> None:
+    tested(on)
+    on.do("history")
+    on.soon(lambda: on.controller.history.dock.count > 0)
+
+
+def settings(on: Stage) -> None:
+    on.do("settings")
+
+
+def models(on: Stage) -> None:
+    on.do("models")
+
+
+def servers(on: Stage) -> None:
+    on.do("servers")
+
+
+class State:
+    """``play`` brings a stage there; ``script`` and ``options`` are what the stage stands on."""
+
+    def __init__(self, play: Callable[[Stage], None], script: Script | None = None, **options: bool):
+        self.play, self.script, self.options = play, script or _script(), options
+
+
+STATES = {
+    "empty": State(empty),
+    "loading": State(loading),
+    "preloading": State(preloading, replace(_script(), load_stages=(("weights", 40),))),
+    "reading-prompt": State(reading_the_prompt, replace(_script(), prompt_steps=6)),
+    "generating": State(generating),
+    "partial": State(partial),
+    "testing": State(testing, hold=True),
+    "tested": State(tested),
+    "stopping": State(stopping),
+    "stopped": State(stopped),
+    "error": State(error, _script(run_failure="The model gave no number; load it again, or choose another.")),
+    "out-of-memory": State(error, _script(run_failure=MEMORY, failure_kind="out-of-memory")),
+    "slow-drafts": State(tested, replace(_script(), speedup=0.82)),
+    "test-log": State(test_log),
+    "details": State(details),
+    "many": State(many),
+    "compare": State(compare),
+    "compare-unified": State(compare_unified),
+    "tile": State(tile),
+    "advanced": State(advanced),
+    "follow-up": State(follow_up),
+    "palette": State(palette),
+    "keys": State(keys),
+    "closing": State(closing),
+    "consent": State(consent, sealed=False),
 }
-THEMES = ("light", "dark")
+THEMES = ("light", "dark", "contrast")
 
 
 def names() -> list[str]:
@@ -81,29 +234,43 @@ def names() -> list[str]:
 
 def take(theme: Theme, state: str, colours: str, folder: Path, home: Path) -> Path:
     """One picture; the window is made anew for it."""
-    play, script = STATES[state]
+    shown = STATES[state]
     theme.force(colours)
-    with stage(theme, home / f"{state}-{colours}", script or _script()) as on:
+    with stage(theme, home / f"{state}-{colours}", shown.script, **shown.options) as on:
         on.window.resize(*SIZE)
-        if state != "empty":
-            on.write()
+        on.write()
         on.window.show()
         QApplication.processEvents()
-        play(on)
+        shown.play(on)
         for _ in range(20):
             QApplication.processEvents()
         path = folder / f"{state}-{colours}.png"
-        on.window.grab().save(str(path), "PNG", 0)
+        picture(on).save(str(path), "PNG", 0)
     return path
 
 
-def main(folder: str) -> int:
+def picture(on: Stage) -> QImage:
+    """The window, and any dialog in front of it as a window manager would place it."""
+    result = on.window.grab().toImage()
+    for dialog in on.window.findChildren(QDialog):
+        if dialog.isVisible():
+            shown = dialog.grab()
+            painter = QPainter(result)
+            place = QPoint((result.width() - shown.width()) // 2, (result.height() - shown.height()) // 2)
+            painter.drawPixmap(place, shown)
+            painter.setPen(Qt.GlobalColor.gray)
+            painter.drawRect(place.x() - 1, place.y() - 1, shown.width() + 1, shown.height() + 1)
+            painter.end()
+    return result
+
+
+def main(folder: str, *states: str) -> int:
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     application = QApplication(["bassline"])
     theme = Theme(application)
     Path(folder).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home:
-        for state in STATES:
+        for state in states or STATES:
             for colours in THEMES:
                 path = take(theme, state, colours, Path(folder), Path(home))
                 print(f"{path} {path.stat().st_size / 1000:.0f} kB")

@@ -110,6 +110,7 @@ class Stage:
         self.engines: list[ScriptedEngine] = []
         self.runner: RehearsedRunner | None = None
         self._sealed, self._hold = sealed, hold
+        self.home = home
         self.controller: Controller = build(theme, self._open_engine, self._open_runner, home, home / "history.sqlite")
         self.window: MainWindow = self.controller.window
         self.window.bar.choose_model("scripted")

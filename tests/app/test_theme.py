@@ -12,6 +12,7 @@ from app.theme import RESOURCES, Theme, load_colours, style_sheet
 from app.widgets.test_log import _OUTCOMES
 
 TEXT = ("text", "muted", "accent", "passed", "failed", "warning", "running")
+THEMES = ("light", "dark", "contrast")
 CODE = ("keyword", "string", "number", "comment", "function", "builtin", "decorator")
 
 
@@ -25,22 +26,35 @@ def contrast(one: QColor, other: QColor) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize("name", ["light", "dark"])
+@pytest.mark.parametrize("name", THEMES)
 def test_text_can_be_read(name: str) -> None:
     colours = load_colours(name)
     pairs = [*itertools.product(TEXT, ("window", "base", "raised")), *itertools.product(CODE, ("base",))]
-    pairs += [("text", "selection"), ("text", "accent_soft"), ("on_accent", "accent"), ("keyword", "selection")]
+    pairs += itertools.product(("text", *CODE), ("added", "removed", "changed"))
+    pairs += [("text", f"{kind}_part") for kind in ("added", "removed", "changed")]
+    pairs += [
+        ("passed", "added"),
+        ("failed", "removed"),
+        ("warning", "changed"),
+        ("text", "selection"),
+        ("text", "accent_soft"),
+        ("on_accent", "accent"),
+        ("keyword", "selection"),
+    ]
     poor = {pair: round(contrast(colours[pair[0]], colours[pair[1]]), 2) for pair in pairs}
-    assert not {pair: ratio for pair, ratio in poor.items() if ratio < (3 if pair[0] == "keyword" else 4.5)}
+    least = 7 if name == "contrast" else 4.5
+    assert not {
+        pair: ratio for pair, ratio in poor.items() if ratio < (3 if pair == ("keyword", "selection") else least)
+    }
 
 
 def test_themes_name_the_same_colours() -> None:
-    assert set(load_colours("light").values) == set(load_colours("dark").values)
+    assert len({frozenset(load_colours(name).values) for name in THEMES}) == 1
     assert not load_colours("light").dark
     assert load_colours("dark").dark
 
 
-@pytest.mark.parametrize("name", ["light", "dark"])
+@pytest.mark.parametrize("name", THEMES)
 def test_the_sheet_has_every_colour_and_file_it_names(name: str, qapp: QApplication) -> None:
     sheet = style_sheet(load_colours(name), qapp.font())
     for rule in sheet.split("{")[1:]:
