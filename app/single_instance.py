@@ -8,7 +8,6 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 _PATIENCE_MS = 1000
-_RAISE = b"raise\n"
 
 
 class SingleInstance(QObject):
@@ -48,14 +47,10 @@ class SingleInstance(QObject):
             self._server = None
 
     def _call_the_first(self) -> bool:
+        """To connect is to call: there is nothing else to say."""
         socket = QLocalSocket()
         socket.connectToServer(self._name)
-        if not socket.waitForConnected(_PATIENCE_MS):
-            return False
-        socket.write(_RAISE)
-        heard = socket.waitForBytesWritten(_PATIENCE_MS)
-        socket.disconnectFromServer()
-        return heard
+        return socket.waitForConnected(_PATIENCE_MS)
 
     def _called(self) -> None:
         assert self._server is not None
