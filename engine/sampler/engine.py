@@ -33,6 +33,7 @@ from engine.models.pairing import check_pair
 from engine.sampler.acceptance import AcceptanceRule, Coupled, Rejection
 from engine.sampler.cost_table import CostTable, measured_once
 from engine.sampler.decoder import Decoder
+from engine.sampler.device_model import open_model
 from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.drafters.draft_model import DraftModelDrafter
 from engine.sampler.drafters.hybrid import HybridDrafter
@@ -139,14 +140,14 @@ class SamplerEngine:
     def _open_pair(self, choice: ModelChoice, emit: Emit) -> LoadedPair:
         target = self._open(choice.model, choice, emit)
         refuse_by_name(target.module, target.name)
-        ragged = RaggedModel(target.module, target.vocabulary, cache_dtype=exact_cache_dtype(target))
+        ragged = open_model(target.module, target.vocabulary, cache_dtype=exact_cache_dtype(target))
         emit(Loading("check", unit="steps"))
         check_ragged(ragged, target.name, target.precision)
         emit(Loading("warm-up", unit="steps"))
         costs = measured_once(
             ragged, target.name, target.precision, target.context, paths.data() / "costs", self._stop_if_cancelled
         )
-        pair = LoadedPair(target, ragged, longest_context(target.module, target.context), costs)
+        pair = LoadedPair(target, ragged, longest_context(target.module, target.context), costs, note=ragged.note)
         if choice.draft:
             try:
                 self._add_draft(pair, self._open(choice.draft, choice, emit))
@@ -164,7 +165,7 @@ class SamplerEngine:
         refuse_by_name(draft.module, draft.name)
         # Ids that the target does not have are never drafted.
         vocabulary = min(pair.target.vocabulary, draft.vocabulary)
-        ragged_draft = RaggedModel(draft.module, vocabulary, cache_dtype=exact_cache_dtype(draft))
+        ragged_draft = open_model(draft.module, vocabulary, cache_dtype=exact_cache_dtype(draft))
         check_ragged(ragged_draft, draft.name, draft.precision)
         pair.draft, pair.ragged_draft = draft, ragged_draft
         pair.context = min(pair.context, longest_context(draft.module, draft.context))

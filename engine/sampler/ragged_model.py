@@ -1,7 +1,7 @@
 """The one door to a model's forward pass: any number of tokens per row, over ragged rows and a shared prompt.
 
 The target's verify pass, its prefill, and a draft model's catch-up are the same call. What lies behind the door
-(packed or padded line today, captured graphs later) is nobody else's business.
+(a packed or padded line here, captured graphs in ``device_model``) is nobody else's business.
 """
 
 import inspect
@@ -22,8 +22,10 @@ class RaggedModel:
 
     ``vocabulary``: ids at or above it are padding of the output layer and are cut off. ``packed`` lines save the
     arithmetic of padding when rows send different numbers of tokens; padded ones keep the shape ``[B, Q]``.
-    ``cache_dtype``: see ``RaggedCache``.
+    ``cache_dtype``: see ``RaggedCache``. ``note``: a sentence about what this machine could not do for it, or empty.
     """
+
+    note = ""
 
     def __init__(
         self, module: nn.Module, vocabulary: int, *, packed: bool = True, cache_dtype: torch.dtype | None = None
@@ -41,7 +43,16 @@ class RaggedModel:
         """Forget prompt and rows."""
         layers = self.module.config.num_hidden_layers  # type: ignore[union-attr]
         self.cache = RaggedCache(layers, self._cache_dtype)  # type: ignore[arg-type]
+        self.forget_prompt()
+
+    def forget_prompt(self) -> None:
+        """Nothing of the last run is gone on from."""
         self._recall = Recall()
+
+    @property
+    def chunk(self) -> int:
+        """Tokens of a prompt that are read between two looks at the mailbox."""
+        return PREFILL_CHUNK
 
     @contextmanager
     def stock_attention(self) -> Iterator[None]:
@@ -67,8 +78,8 @@ class RaggedModel:
         match, self._recall = self._recall.match(prompt), Recall()
         self.cache.resume(match)
         logits = None
-        for start in range(self.prompt_length, len(prompt), PREFILL_CHUNK):
-            chunk = prompt[start : start + PREFILL_CHUNK]
+        for start in range(self.prompt_length, len(prompt), self.chunk):
+            chunk = prompt[start : start + self.chunk]
             logits = self.forward([chunk], [start], last_only=True)
             if not between_chunks(start + len(chunk)):
                 self.clear()

@@ -1,0 +1,222 @@
+"""The ragged cache in memory that never moves, for the device: what a captured graph has seen stays where it was.
+
+Everything that changes from step to step (tokens, rows, slots, positions, lengths) is a number on the device, copied
+there in one piece. The room is fixed instead: rows, slots per row, tokens of prompt. Where it runs out, larger room is
+made and graphs are captured anew.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from engine.sampler.cache import RaggedCache, RaggedLayer, Step
+from engine.sampler.recall import Match
+
+Attention = Callable[..., Tensor]  # see ``kernels.attention.torch.packed_attention``
+
+
+@dataclass(frozen=True)
+class Room:
+    """Rows, slots per row, and tokens of prompt that fit. Powers of two, so that it seldom has to grow."""
+
+    rows: int
+    slots: int
+    prompt: int
+
+    def grown(self, rows: int = 0, slots: int = 0, prompt: int = 0) -> "Room":
+        """This room, or the next larger one that holds so much."""
+        return Room(_power(rows, self.rows), _power(slots, self.slots), _power(prompt, self.prompt))
+
+
+def _power(wanted: int, have: int) -> int:
+    return have if wanted <= have else 1 << (wanted - 1).bit_length()
+
+
+class FixedStep(Step):
+    """The line of one forward pass: ``tokens`` places of which the first few may be used, over at most ``rows`` rows.
+
+    What is not used is padding: its keys go to a slot of row 0 that nothing ever reads, and its output is 0.
+    """
+
+    def __init__(self, rows: int, tokens: int, trash: int, device: torch.device, attention: Attention):
+        self.packed = True
+        self._trash, self.attention = trash, attention
+        sizes = [tokens, tokens, tokens, tokens, rows + 1, rows, 1]
+        self._host = torch.zeros(sum(sizes), dtype=torch.long, pin_memory=device.type == "cuda")
+        self._device = torch.zeros_like(self._host, device=device)
+        self._sizes = sizes
+        parts = self._device.split(sizes)
+        self.tokens, self.rows, self.token_slots, self.flat_positions, self.starts, self.last, self.prefix = parts
+        self.load([], [], 0)
+
+    @property
+    def positions(self) -> Tensor:
+        """Position ids ``[1, T]``."""
+        return self.flat_positions[None]
+
+    def true_tokens(self, per_token: Tensor) -> Tensor:
+        """``[1, T, ...]`` -> ``[T, ...]``, padding included."""
+        return per_token[0]
+
+    def load(self, tokens: Sequence[Sequence[int]], starts: Sequence[int], prefix_length: int) -> None:
+        """Row b's ``tokens[b]`` at absolute positions from ``starts[b]``; one copy to the device."""
+        counts = [len(row) for row in tokens]
+        total = sum(counts)
+        flat, rows, slots, positions, edges, last, prefix = self._host.split(self._sizes)
+        self._host.zero_()
+        slots.fill_(self._trash)
+        edges.fill_(total)
+        last.fill_(max(0, total - 1))
+        prefix.fill_(prefix_length)
+        if total:
+            count = torch.tensor(counts)
+            ends = count.cumsum(0)
+            owner = torch.repeat_interleave(torch.arange(len(counts)), count)
+            flat[:total] = torch.tensor([token for row in tokens for token in row])
+            rows[:total] = owner
+            positions[:total] = torch.tensor(starts)[owner] + torch.arange(total) - (ends - count)[owner]
+            slots[:total] = positions[:total] - prefix_length
+            edges[0] = 0
+            edges[1 : len(counts) + 1] = ends
+            last[: len(counts)] = ends - 1
+        self._device.copy_(self._host, non_blocking=True)
+
+
+class FixedLayer(RaggedLayer):
+    """One layer's slabs ``[rows, heads, slots + 1, dim]``, and the prompt's store ``[1, heads, prompt, dim]``.
+
+    While a prompt is read, its store takes the place of row 0's slab: then freezing it is no copy but a length.
+    """
+
+    owner: "FixedCache"
+
+    def __init__(self, owner: "FixedCache"):
+        super().__init__(owner)
+        self.stores: tuple[Tensor, Tensor] | None = None
+        self.length = 0  # tokens in the stores
+
+    @property
+    def prefix(self) -> tuple[Tensor, Tensor] | None:
+        if self.stores is None or self.length == 0:
+            return None
+        return self.stores[0][:, :, : self.length], self.stores[1][:, :, : self.length]
+
+    @prefix.setter
+    def prefix(self, pair: tuple[Tensor, Tensor] | None) -> None:
+        self.length = 0
+        if pair is not None:
+            self.extend(pair)
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        room, dtype = self.owner.room, self.owner.dtype
+        kinds = [(states.shape[1], states.shape[3], dtype or states.dtype) for states in (key_states, value_states)]
+        make = key_states.new_zeros
+        self.keys, self.values = (make(room.rows, h, room.slots + 1, d, dtype=kind) for h, d, kind in kinds)
+        keys, values = (make(1, h, room.prompt, d, dtype=kind) for h, d, kind in kinds)
+        self.stores = (keys, values)
+        self.is_initialized = True
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
+    ) -> tuple[Tensor, Tensor]:
+        """Write the line's keys and values; return all slabs, of which the step knows what is real."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        step, (keys, values) = self.owner.step, self.slabs()
+        where = (step.rows, slice(None), step.token_slots)
+        keys[where] = step.true_tokens(key_states.transpose(1, 2)).to(keys.dtype)
+        values[where] = step.true_tokens(value_states.transpose(1, 2)).to(values.dtype)
+        return keys, values
+
+    def slabs(self) -> tuple[Tensor, Tensor]:
+        if not self.owner.is_reading:
+            return self.keys, self.values
+        assert self.stores is not None
+        return self.stores[0][:, :, self.length :], self.stores[1][:, :, self.length :]
+
+    def freeze(self, length: int) -> None:
+        self.length += length
+
+    def take(self, row: int, length: int) -> tuple[Tensor, Tensor]:
+        keys, values = self.slabs()
+        slots = (slice(row, row + 1), slice(None), slice(0, length))
+        return keys[slots].clone(), values[slots].clone()
+
+    @torch.inference_mode()
+    def extend(self, more: tuple[Tensor, Tensor]) -> None:
+        """Keys and values ``[1, heads, n, dim]`` go on where the prompt ends."""
+        count = more[0].shape[2]
+        if self.length + count > self.owner.room.prompt:
+            self.owner.make_room(self.owner.room.grown(prompt=self.length + count))
+        assert self.stores is not None
+        for store, part in zip(self.stores, more, strict=True):
+            store[:, :, self.length : self.length + count] = part
+        self.length += count
+
+    def cut_prefix(self, length: int) -> None:
+        self.length = length
+
+    def empty(self) -> None:
+        """Slabs are written over."""
+
+    @torch.inference_mode()
+    def keep(self, rows: Sequence[int]) -> None:
+        if self.is_initialized and list(rows) != list(range(len(rows))):
+            index = torch.tensor(rows, dtype=torch.long, device=self.keys.device)
+            for slabs in (self.keys, self.values):
+                slabs[: len(rows)] = slabs[index]
+
+    @torch.inference_mode()
+    def resize(self, room: Room) -> None:
+        """Move to other room, with what is there."""
+        if not self.is_initialized:
+            return
+        assert self.stores is not None
+        stores, keys, values, length = self.stores, self.keys, self.values, self.length
+        self.lazy_initialization(keys, values)
+        for new, old in ((self.keys, keys), (self.values, values)):
+            new[: len(old), :, : old.shape[2] - 1] = old[:, :, :-1]
+        for new, old in zip(self.stores, stores, strict=True):
+            new[:, :, :length] = old[:, :, :length]
+
+
+class FixedCache(RaggedCache):
+    """``RaggedCache`` in fixed room; ``is_reading`` while a prompt is read."""
+
+    step: FixedStep
+
+    def __init__(self, layers: int, room: Room, dtype: torch.dtype | None = None):
+        super().__init__(0, dtype)
+        self.room, self.is_reading = room, True
+        self.layers = [FixedLayer(self) for _ in range(layers)]
+
+    def make_room(self, room: Room) -> None:
+        if room != self.room:
+            self.room = room
+            for layer in self.layers:
+                layer.resize(room)
+
+    def resume(self, match: Match) -> None:
+        """A prompt is coming: until it is frozen, tokens go to its store."""
+        super().resume(match)
+        self.is_reading = True
+
+    def freeze(self, length: int) -> None:
+        super().freeze(length)
+        self.is_reading = False
+
+    def forget(self) -> None:
+        """Neither prompt nor rows; the room stays."""
+        self.resume(Match(0))
+
+    def attend(self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> Tensor:
+        """See ``RaggedCache.attend``; lengths are read where the kernel runs."""
+        layer, step = self.layers[module.layer_idx], self.step  # type: ignore[index]
+        prefix = None if self.is_reading and layer.length == 0 else layer.stores
+        if prefix is not None and hasattr(module, "expand_kv"):
+            prefix = module.expand_kv(*prefix)  # type: ignore[operator]
+        line = (step.starts, step.flat_positions, step.prefix)
+        return step.attention(query[0].transpose(0, 1), prefix, (key, value), *line, **options)[None]

@@ -1,0 +1,186 @@
+"""The device's door on a CPU: the torch twin in the kernel's place, and graphs that are replayed by running again."""
+
+import copy
+
+import pytest
+import torch
+
+from engine.contract import Sampling
+from engine.sampler.device_model import DeviceModel, open_model
+from engine.sampler.fixed_cache import FixedStep, Room
+from engine.sampler.graphs import SIZES, Graphs, Key, bucket
+from engine.sampler.ragged_model import RaggedModel
+from kernels.attention.torch import packed_attention
+from tests.engine.sampler.running import decode, new_rows, open_decoder, tokens_of
+from tests.engine.sampler.tiny import VOCABULARY, build
+
+SMALL = Room(rows=4, slots=8, prompt=16)
+
+
+class Rerun:
+    """Stands in for CUDA: the work itself is the replay, and its output lands in the same tensor every time."""
+
+    def __init__(self):
+        self.sizes, self.replays = [], 0
+
+    def __call__(self, work):
+        out = work()
+        self.sizes.append(len(out))
+
+        def replay():
+            self.replays += 1
+            out.copy_(work())
+
+        return replay, out
+
+
+class Refuse:
+    def __call__(self, work):
+        raise RuntimeError("operation not permitted when stream is capturing\nmore")
+
+
+def open_device(stock, capture=None, room=SMALL, attention=packed_attention):
+    return DeviceModel(copy.deepcopy(stock), VOCABULARY, attention, capture or Rerun(), room=room)
+
+
+def random_tokens(count, generator):
+    return torch.randint(3, VOCABULARY, (count,), generator=generator).tolist()
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma2", "starcoder2", "gpt_oss", "opt"])
+def test_any_rows_and_lengths_equal_the_ragged_model(architecture):
+    """Rows come, grow past the room, are rolled back, leave and are joined by others; buckets are padded."""
+    stock = build(architecture)
+    plain, device = RaggedModel(copy.deepcopy(stock), VOCABULARY), open_device(stock)
+    generator = torch.Generator().manual_seed(1)
+    prompt = random_tokens(21, generator)
+    torch.testing.assert_close(device.prefill(prompt), plain.prefill(prompt), rtol=0, atol=1e-4)
+    lengths = [len(prompt)] * 3
+    for step, counts in enumerate([[4, 1, 6], [1, 1, 1], [3, 9, 1], [2, 2, 2], [5, 1, 1], [1, 7, 1, 1, 2, 1]]):
+        lengths += [len(prompt)] * (len(counts) - len(lengths))
+        fresh = [random_tokens(count, generator) for count in counts]
+        for last_only in (False, True):
+            want = plain.forward(fresh, lengths, last_only=last_only)
+            got = device.forward(fresh, lengths, last_only=last_only)
+            torch.testing.assert_close(got, want, rtol=0, atol=1e-4)
+        lengths = [length + max(1, count - 2) for length, count in zip(lengths, counts, strict=True)]
+        if step == 3:
+            plain.keep([2, 0])
+            device.keep([2, 0])
+            lengths = [lengths[2], lengths[0], len(prompt)]
+    assert device.cache.room == Room(rows=8, slots=16, prompt=32)
+
+
+def test_a_prompt_in_chunks_and_a_follow_up_read_only_what_is_new(monkeypatch):
+    monkeypatch.setattr("engine.sampler.device_model.PREFILL_CHUNK", 7)
+    stock = build()
+    plain, device = RaggedModel(copy.deepcopy(stock), VOCABULARY), open_device(stock)
+    generator = torch.Generator().manual_seed(2)
+    prompt, answers = random_tokens(20, generator), [random_tokens(5, generator) for _ in range(2)]
+    read = []
+    for model in (plain, device):
+        model.prefill(prompt, lambda done: True)
+        model.forward(answers, [20, 20])
+        model.remember(1, answers[1])
+        model.forget_rows()
+    follow_up = prompt + answers[1] + random_tokens(3, generator)
+    want = plain.prefill(follow_up)
+    torch.testing.assert_close(
+        device.prefill(follow_up, lambda done: read.append(done) or True), want, rtol=0, atol=1e-4
+    )
+    assert read == [28]  # 20 of the prompt and 4 of the answer were known
+    torch.testing.assert_close(device.forward([[3, 4]], [28]), plain.forward([[3, 4]], [28]), rtol=0, atol=1e-4)
+    device.clear()
+    assert device.prefill([5, 6, 7], lambda done: False) is None
+    torch.testing.assert_close(device.prefill([5, 6, 7]), plain.prefill([5, 6, 7]), rtol=0, atol=1e-4)
+
+
+def test_graphs_are_captured_largest_first_and_replayed_for_every_length():
+    capture = Rerun()
+    device = open_device(build(), capture, Room(rows=4, slots=64, prompt=16))
+    device.prefill([3, 4, 5, 6])
+    for round_ in range(6):
+        device.forward([[3], [4, 5], [6]], [4 + round_] * 3)
+    assert capture.sizes == sorted(capture.sizes, reverse=True)
+    assert set(capture.sizes) <= set(SIZES)
+    assert capture.replays == 6
+    captured = len(capture.sizes)
+    device.prefill([7] * 9)  # lengths 5, 500, 5: same graphs
+    device.forward([[3]], [9])
+    device.prefill([3])
+    device.forward([[3, 4]], [1])
+    assert len(capture.sizes) == captured
+    device.forward([[3]] * 5, [1] * 5)  # a fifth row: other room, other graphs
+    assert len(capture.sizes) > captured
+
+
+def test_a_model_that_cannot_be_captured_runs_all_the_same_and_says_why():
+    stock = build()
+    plain, device = RaggedModel(copy.deepcopy(stock), VOCABULARY), open_device(stock, Refuse())
+    for model in (plain, device):
+        model.prefill([3, 4, 5])
+    torch.testing.assert_close(device.forward([[6, 7]], [3]), plain.forward([[6, 7]], [3]), rtol=0, atol=1e-4)
+    assert device.note == (
+        "The model cannot be captured as a CUDA graph (operation not permitted when stream is capturing)."
+    )
+
+
+def test_the_key_holds_every_integer_that_shapes_a_launch():
+    room = Room(rows=8, slots=512, prompt=1024)
+    keys = {Key(8, room, False), Key(8, room, True), Key(16, room, False)}
+    keys |= {Key(8, room.grown(**more), False) for more in ({"rows": 9}, {"slots": 513}, {"prompt": 1025})}
+    assert len(keys) == 6
+    assert room.grown(rows=9, slots=512, prompt=5) == Room(rows=16, slots=512, prompt=1024)
+
+
+def test_buckets():
+    assert [bucket(tokens) for tokens in (1, 2, 3, 8, 9, 33, 256)] == [1, 2, 4, 8, 12, 40, 256]
+    assert bucket(257) is None
+    assert Graphs(None, "No.").find(Key(1, SMALL, False), lambda tokens: None, lambda step, last: None) is None
+
+
+def test_padding_of_a_bucket_goes_where_nothing_is_read():
+    step = FixedStep(rows=4, tokens=8, trash=16, device=torch.device("cpu"), attention=packed_attention)
+    step.load([[5, 6, 7], [8]], [20, 31], prefix_length=20)
+    assert step.tokens.tolist() == [5, 6, 7, 8, 0, 0, 0, 0]
+    assert step.rows.tolist() == [0, 0, 0, 1, 0, 0, 0, 0]
+    assert step.token_slots.tolist() == [0, 1, 2, 11, 16, 16, 16, 16]
+    assert step.flat_positions.tolist() == [20, 21, 22, 31, 0, 0, 0, 0]
+    assert step.starts.tolist() == [0, 3, 4, 4, 4]
+    assert step.last.tolist() == [2, 3, 3, 3]
+    assert step.prefix.tolist() == [20]
+
+
+@pytest.mark.parametrize("drafter", ["none", "suffix", "draft-model"])
+def test_whole_answers_are_those_of_the_ragged_model(drafter):
+    """D5 behind the device's door: whatever was guessed, the tokens are those of plain decoding."""
+    stock, prompt = build(spread=0.4), [3, 4, 5, 6, 3, 4, 5]
+    sampling = Sampling(temperature=0.9, top_p=0.9, max_tokens=30)
+    texts = []
+    for on_device in (False, True):
+        decoder = open_decoder(stock, drafter=drafter, draft=stock)
+        if on_device:
+            decoder.target = open_device(stock)
+            if drafter == "draft-model":
+                decoder.drafter.model = open_device(stock)
+        texts.append(
+            tokens_of(decode(decoder, prompt, new_rows(range(1, 6), prompt, max_tokens=30, sampling=sampling)))
+        )
+    assert texts[0] == texts[1]
+
+
+def test_the_kernel_itself_in_the_interpreter():
+    triton_attention = pytest.importorskip("kernels.attention.triton").packed_attention
+    stock = build("gpt_oss")  # windows and sinks
+    plain = RaggedModel(copy.deepcopy(stock), VOCABULARY)
+    device = open_device(stock, attention=triton_attention, capture=Refuse())
+    for model in (plain, device):
+        model.prefill([3, 4, 5, 6, 7, 8, 9])
+    fresh = [[4, 5, 6], [7]]
+    torch.testing.assert_close(device.forward(fresh, [7, 7]), plain.forward(fresh, [7, 7]), rtol=0, atol=1e-4)
+
+
+def test_on_a_cpu_the_door_is_the_ragged_model():
+    model = open_model(build(), VOCABULARY)
+    assert type(model) is RaggedModel
+    assert model.note == ""
