@@ -22,7 +22,7 @@ from engine.contract import (
 )
 from engine.server.candidate import Candidate
 from engine.server.dialect import body_of, way_of
-from engine.server.faults import BrokeOff, Refused, ServerFault
+from engine.server.faults import BrokeOff, Failing, Refused, ServerFault
 from engine.server.post import Post
 from engine.server.question import Heeded, Question
 from engine.server.stream import Piece
@@ -139,8 +139,8 @@ class Generation:
             self._widest = max(self._widest, sum(not c.stop_reason for c in self._candidates.values()))
             try:
                 await self._listen(candidates)
-            except Refused as fault:
-                if len(candidates) == 1:
+            except (Refused, Failing) as fault:
+                if len(candidates) == 1 or any(candidate.heard for candidate in candidates):
                     self._fail(candidates, fault)
             except BasslineError as fault:
                 self._fail(candidates, fault)

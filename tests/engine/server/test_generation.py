@@ -91,13 +91,14 @@ def test_width_splits_one_request_where_n_is_heeded(server: FakeServer, play: Pl
     assert play.texts == {1: "one", 2: "two", 3: "three", 4: "four", 5: "five"}
 
 
-def test_a_server_that_takes_no_n_this_time_is_asked_one_by_one(server: FakeServer, play: Playing) -> None:
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_server_that_takes_no_n_this_time_is_asked_one_by_one(server: FakeServer, play: Playing, status: int) -> None:
     connect(play, server)
     polite = Polite()
 
     def answer(exchange: Exchange) -> None:
         if exchange.body.get("n", 1) > 2:
-            exchange.refuse(400, {"error": {"message": "n must not be greater than the number of slots"}})
+            exchange.refuse(status, {"error": {"message": "n must not be greater than the number of slots"}})
         else:
             polite(exchange)
 
