@@ -16,8 +16,8 @@ from engine.sampler.cost_table import CostTable
 from engine.sampler.drafters import Drafter
 from engine.sampler.policies import Outcome, Policy, StepTimes
 from engine.sampler.ragged_model import RaggedModel
-from engine.sampler.sampling import distributions
 from engine.sampler.stopping import Row
+from engine.sampler.verdict import judge
 
 
 @dataclass(frozen=True)
@@ -118,24 +118,12 @@ class Decoder:
     def _accept(self, rows: Sequence[Row], logits: Tensor, proposals: Proposals) -> list[Outcome]:
         """Commit to each row the drafts that stay and the target's next token. ``logits`` ``[T, V]``, row by row."""
         line = VerifyLine.of(rows, proposals, logits.device)
-        p = distributions(logits, line.places)
-        accepted, next_tokens = self.rule.accept(p, line, proposals.q)
-        # A candidate's score is raw: before temperature and truncation.
-        scores = raw_log_probs(logits, line, accepted, next_tokens).tolist()
+        verdict = judge(logits, line, len(rows), proposals.q, self.rule)
         outcomes, start = [], 0
         for index, (row, drafts, count, token) in enumerate(
-            zip(rows, proposals.tokens, accepted.tolist(), next_tokens.tolist(), strict=True)
+            zip(rows, proposals.tokens, verdict.accepted, verdict.tokens, strict=True)
         ):
-            row.commit([*drafts[:count], token], scores[start : start + count + 1], proposed=len(drafts))
+            row.commit([*drafts[:count], token], verdict.scores[start : start + count + 1], proposed=len(drafts))
             outcomes.append(Outcome(row.candidate, len(drafts), count, drawn=proposals.drawn(index)))
             start += len(drafts) + 1
         return outcomes
-
-
-def raw_log_probs(logits: Tensor, line: VerifyLine, accepted: Tensor, next_tokens: Tensor) -> Tensor:
-    """The target's log-softmax of what is committed at each position of the line ``[T]``."""
-    ends = (line.drafts < 0).nonzero()[:, 0]  # every row's last position
-    starts = torch.cat([ends.new_zeros(1), ends[:-1] + 1])
-    committed = line.drafts.clamp(min=0).scatter(0, starts + accepted, next_tokens)
-    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    return wide.gather(1, committed[:, None])[:, 0] - wide.logsumexp(-1)

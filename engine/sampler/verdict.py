@@ -1,0 +1,79 @@
+"""What becomes of a verify line: accepted counts, next tokens and log-probabilities, brought to the host in one piece.
+
+On a GPU the kernels of ``kernels.acceptance.triton`` do it all and one small copy follows; elsewhere the sampler's own
+arithmetic does. The rejection rule with a draft model's distributions takes the second way everywhere.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.sampler.acceptance import AcceptanceRule, Coupled, VerifyLine
+from engine.sampler.penalties import has_penalty, penalised
+from engine.sampler.sampling import Distributions, Place, distributions
+from kernels.attention import why_not
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Per row: accepted drafts and the next token. Per position: the raw log-probability of what is committed there.
+
+    Positions are those of the verify line; beyond a row's next token they mean nothing.
+    """
+
+    accepted: list[int]
+    tokens: list[int]
+    scores: list[float]
+
+
+def judge(logits: Tensor, line: VerifyLine, rows: int, q: Distributions | None, rule: AcceptanceRule) -> Verdict:
+    """``logits`` ``[T, V]``: the target's, row by row; ``q``: what the drafts were drawn from, if they were drawn."""
+    if logits.device.type == "cuda" and not why_not() and (q is None or isinstance(rule, Coupled)):
+        return judge_on_device(logits, line, rows, rule)
+    p = distributions(logits, line.places)
+    accepted, tokens = rule.accept(p, line, q)
+    scores = raw_log_probs(logits, line, accepted, tokens)
+    return Verdict(accepted.tolist(), tokens.tolist(), scores.tolist())
+
+
+def raw_log_probs(logits: Tensor, line: VerifyLine, accepted: Tensor, next_tokens: Tensor) -> Tensor:
+    """The target's log-softmax, before temperature and cuts, of what is committed at each position of the line."""
+    ends = (line.drafts < 0).nonzero()[:, 0]  # every row's last position
+    starts = torch.cat([ends.new_zeros(1), ends[:-1] + 1])
+    committed = line.drafts.clamp(min=0).scatter(0, starts + accepted, next_tokens)
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return wide.gather(1, committed[:, None])[:, 0] - wide.logsumexp(-1)
+
+
+def judge_on_device(logits: Tensor, line: VerifyLine, rows: int, rule: AcceptanceRule) -> Verdict:
+    """The same by the device kernels, for drafts that are guesses or are judged by the coupled rule."""
+    from kernels.acceptance.triton import COUPLED, REJECTION, Counter, accept, unpack
+
+    starts = torch.searchsorted(line.rows.contiguous(), torch.arange(rows + 1, device=logits.device), out_int32=True)
+    adjusted = after_penalties(logits, line.places)
+    result = accept(
+        adjusted,
+        cuts_of_places(line.places, logits.device),
+        Counter(*(part.contiguous() for part in line.counter)),
+        line.drafts.int(),
+        starts,
+        COUPLED if isinstance(rule, Coupled) else REJECTION,
+        raw=None if adjusted is logits else logits,
+    ).cpu()
+    accepted, tokens, scores = unpack(result, rows)
+    return Verdict(accepted.tolist(), tokens.tolist(), scores.tolist())
+
+
+def after_penalties(logits: Tensor, places: list[Place]) -> Tensor:
+    """The logits themselves where there is nothing to penalise."""
+    if not any(has_penalty(place.sampling) for place in places):
+        return logits
+    return penalised(logits, [(place.sampling, place.said, place.ahead) for place in places])
+
+
+def cuts_of_places(places: list[Place], device: torch.device) -> Tensor:
+    from kernels.acceptance.triton import cuts_of
+
+    samplings = (place.sampling for place in places)
+    return cuts_of([(s.temperature, s.top_k, s.top_p, s.min_p) for s in samplings], device)

@@ -1,0 +1,39 @@
+"""The device's verdict, in Triton's interpreter, is that of the sampler's own arithmetic."""
+
+import pytest
+import torch
+
+from engine.contract import Sampling
+from engine.sampler.acceptance import Coupled, Proposals, Rejection, VerifyLine
+from engine.sampler.verdict import judge, judge_on_device
+from tests.engine.sampler.running import new_rows
+
+pytest.importorskip("triton", reason="triton has no wheel for this platform")
+
+SAMPLINGS = {
+    1: Sampling(temperature=0.8, top_p=0.9),
+    2: Sampling(temperature=0),
+    3: Sampling(temperature=1.1, top_k=12, repetition_penalty=1.3, frequency_penalty=0.5),
+}
+
+
+@pytest.mark.parametrize("rule", [Coupled(), Rejection()], ids=lambda rule: rule.name)
+@pytest.mark.parametrize("penalised", [False, True])
+def test_verdicts_agree(rule, penalised):
+    numbers = [1, 2, 3] if penalised else [1, 2]
+    rows = new_rows(numbers, [3, 4, 5], sampling={number: SAMPLINGS[number] for number in numbers})
+    for row in rows:
+        row.tokens += [7, 8, 7]
+    logits = torch.randn(3 * len(rows) - 1, 60, generator=torch.Generator().manual_seed(4)) * 3
+    guesses = logits.argmax(-1).tolist()  # likely to stay for a while
+    drafts = [guesses[:2], guesses[3:4], guesses[5:7]][: len(rows)]
+    proposals = Proposals(drafts)
+    line = VerifyLine.of(rows, proposals, logits.device)
+    want = judge(logits[: len(line.drafts)], line, len(rows), None, rule)
+    got = judge_on_device(logits[: len(line.drafts)], line, len(rows), rule)
+    assert (got.accepted, got.tokens) == (want.accepted, want.tokens)
+    start = 0
+    for count, tokens in zip(want.accepted, drafts, strict=True):
+        committed = slice(start, start + count + 1)
+        assert got.scores[committed] == pytest.approx(want.scores[committed], abs=1e-5)
+        start += len(tokens) + 1
