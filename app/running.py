@@ -45,7 +45,6 @@ class Running(QObject):
         self.rate = Rate()
         self._patience = QTimer(self)
         self._patience.setSingleShot(True)
-        self._patience.setInterval(FORCE_MS)
         self._patience.timeout.connect(self.stuck)
         loading.ready_for.connect(self._models_are_there)
         loading.failed.connect(self._no_models)
@@ -87,7 +86,7 @@ class Running(QObject):
         self._waiting = None
         if self.run is not None and not self.run.ended:
             if self.run.state != "stopping":
-                self._patience.start()
+                self._patience.start(FORCE_MS)
             self.run.stop()
             self._loading.submit(Cancel(self.run.name))
         self.changed.emit()

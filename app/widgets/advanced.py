@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QFrame, QGridLayout, QLineEdit, QWidget
 
 from app.run_settings import RunSettings
@@ -173,6 +174,22 @@ class Advanced(QFrame):
     def without_drafts(self) -> None:
         """Regular decoding from the next run on."""
         choose(self._drafter, "none")
+
+    def offer_drafts(self, models: list[tuple[str, str, str]]) -> None:
+        """Title and name of each, and why it cannot draft: then it is greyed, with that sentence. What is chosen stays.
+
+        An empty sentence: it can, as far as anybody knows.
+        """
+        chosen, rows = self.draft, self._draft.model()
+        assert isinstance(rows, QStandardItemModel)
+        self._draft.clear()
+        self._draft.addItem(tr("none"), "")
+        for title, name, why in models:
+            self._draft.addItem(title, name)
+            rows.item(rows.rowCount() - 1).setEnabled(not why)
+            rows.item(rows.rowCount() - 1).setToolTip(why)
+        self._draft.view().setMinimumWidth(self._draft.view().sizeHintForColumn(0) + em())
+        choose(self._draft, chosen)
 
     def choose_draft(self, name: str) -> None:
         choose(self._draft, name)

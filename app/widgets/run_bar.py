@@ -45,6 +45,7 @@ class RunBar(QWidget):
         super().__init__(parent)
         self.setAccessibleName(tr("Run settings"))
         self._model = self._model_box(models)
+        self._found: list[str] = []
         self._fit = ElidedLabel()
         self._fit.setAccessibleName(tr("Fit in memory"))
         self._candidates = NumberField(
@@ -130,12 +131,18 @@ class RunBar(QWidget):
             self._model.setCurrentIndex(-1)
             self._model.setEditText(name)
 
-    def offer_models(self, models: list[tuple[str, str]]) -> None:
-        """Other models to choose from: title and name of each. What is chosen stays."""
+    def offer_found(self, models: list[tuple[str, str]]) -> None:
+        """Models on this disk that nobody told us of, title and name of each, in place of those found before.
+
+        They stand before the last entry, the demo. What is chosen stays.
+        """
         chosen = self.model
-        self._model.clear()
-        for title, name in models:
-            self._model.addItem(title, name)
+        for name in self._found:
+            self._model.removeItem(self._model.findData(name))
+        fresh = [(title, name) for title, name in models if self._model.findData(name) < 0]
+        for title, name in fresh:
+            self._model.insertItem(self._model.count() - 1, title, name)
+        self._found = [name for _, name in fresh]
         self.choose_model(chosen)
 
     def open_models(self) -> None:

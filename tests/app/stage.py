@@ -157,6 +157,18 @@ class Stage:
         self.window.bar.apply(replace(self.window.bar.settings(), candidates=count, seed=1))
         self.do("generate")
 
+    def generate_with(self, model: str, count: int) -> None:
+        """As ``generate``, with the model that is called so."""
+        self.window.bar.choose_model(model)
+        self.generate(count)
+
+    def wait_until(self, fact: Callable[[], bool], seconds: float = 5.0) -> None:
+        """Let real time go by, while the engine's clock stands."""
+        end = time.monotonic() + seconds
+        while not fact():
+            assert time.monotonic() < end, "it never came"
+            self.settle()
+
     def finish(self) -> None:
         """Until the engine has nothing left to do."""
         self.until(lambda: not (now := self.controller.situation()).loading and not now.running)

@@ -117,7 +117,7 @@ def test_a_run_to_its_end() -> None:
     assert (last.outcome, last.reason) == ("finished", "")
     assert ends(events) == dict.fromkeys((1, 2, 3, 4), ("done", "stop"))
     assert {e.candidate: e.text for e in of(CandidateFinished, events)} == dict(enumerate([*TEXTS, TEXTS[0]], 1))
-    assert [e.done for e in of(PromptProgress, events)] == [1, 2]
+    assert [(e.done, e.total) for e in of(PromptProgress, events)] == [(1, 2), (2, 2)]
     assert last.metrics is not None
     assert last.metrics.steps == len(of(StepDone, events)) == 7
     assert last.metrics.time_to_first_finished_s == min(e.at_s for e in of(CandidateFinished, events))

@@ -1,0 +1,316 @@
+"""Models and runs: ready ahead of time, more of the same, an early end, and ways out when things go wrong."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QPushButton
+
+from app import running
+from app.fitting import Fit, fit_of
+from engine.contract import BasslineError, Cancel, Generate, Load, Message, ModelChoice
+from engine.scripted import Script, ScriptedCandidate, ScriptedEngine, from_texts
+from tests.app.stage import Stage, StageClock
+
+
+def generating(on: Stage) -> bool:
+    return on.controller.run is not None and on.controller.run.state == "generating"
+
+
+def choices(on: Stage) -> dict[str, QPushButton]:
+    return {b.text(): b for b in on.window.notice.findChildren(QPushButton) if b.isVisible()}
+
+
+class Picky(ScriptedEngine):
+    """Loads what is called "good…", and remembers what it was asked."""
+
+    def __init__(self, clock: StageClock):
+        super().__init__(from_texts(["x = 1"], load_stages=(("weights", 2),)), clock)
+        self.heard: list[Message] = []
+
+    def submit(self, message: Message) -> None:
+        self.heard.append(message)
+        super().submit(message)
+
+    def _load(self, emit: object) -> None:
+        name = [message for message in self.heard if isinstance(message, Load)][-1].choice.model
+        self.script = replace(
+            self.script, load_failure="" if name.startswith("good") else f"No model is called {name!r}."
+        )
+        self.script = replace(self.script, model=name)
+        super()._load(emit)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def picky(open_stage: Callable[..., Stage]) -> tuple[Stage, list[Picky]]:
+    on, engines = open_stage(), list[Picky]()
+
+    def open_one(choice: ModelChoice) -> Picky:
+        engines.append(Picky(on.clock))
+        return engines[-1]
+
+    on.controller.loading.open_engine = open_one
+    on.write()
+    return on, engines
+
+
+def preload(on: Stage, model: str) -> None:
+    on.window.bar.choose_model(model)
+    on.window.bar.model_chosen.emit()
+
+
+# Ahead of time.
+
+
+def test_the_model_used_last_loads_in_the_background_and_generate_answers_at_once(
+    picky: tuple[Stage, list[Picky]],
+) -> None:
+    on, engines = picky
+    on.window.remember("model", "good one")
+    on.controller.preparing.preload()
+    on.settle()
+    assert on.window.status.model_text.startswith("Loading good one in the background")
+    assert not on.window.loading.isVisible()
+    assert on.window.actions_by_id["generate"].isEnabled()
+    assert not on.controller.situation().busy  # closing would not ask
+    on.until(lambda: on.controller.ready is not None)
+    assert [m.choice.offline for m in engines[0].heard if isinstance(m, Load)] == [True]
+    on.generate_with("good one", 1)
+    on.finish()
+    assert sum(isinstance(message, Load) for message in engines[0].heard) == 1
+
+
+def test_generate_during_a_preload_joins_it(picky: tuple[Stage, list[Picky]]) -> None:
+    on, engines = picky
+    preload(on, "good one")
+    on.settle()
+    on.generate_with("good one", 1)
+    assert on.window.loading.isVisible()
+    on.finish()
+    assert on.controller.run is not None
+    assert on.controller.run.outcome == "finished"
+    assert sum(isinstance(message, Load) for message in engines[0].heard) == 1
+
+
+def test_a_preload_that_fails_is_silent(picky: tuple[Stage, list[Picky]]) -> None:
+    on, _ = picky
+    preload(on, "bad")
+    on.until(lambda: on.controller.loading.preloading is None)
+    assert not on.window.notice.isVisible()
+    assert on.window.status.model_text == "No model loaded"
+
+
+def test_a_preload_can_be_stopped(picky: tuple[Stage, list[Picky]]) -> None:
+    on, _ = picky
+    preload(on, "good one")
+    on.settle()
+    assert on.window.actions_by_id["stop"].isEnabled()
+    on.do("stop")
+    on.until(lambda: on.controller.loading.preloading is None)
+    assert on.controller.ready is None
+    assert not on.window.notice.isVisible()
+
+
+def test_a_mistyped_model_never_drops_the_one_that_is_loaded(picky: tuple[Stage, list[Picky]]) -> None:
+    on, _ = picky
+    on.generate_with("good one", 1)
+    on.finish()
+    on.generate_with("goood", 1)
+    on.until(lambda: on.window.notice.isVisible())
+    assert on.window.notice.sentence == "No model is called 'goood'."
+    on.until(lambda: on.controller.ready is not None)
+    assert on.controller.ready is not None
+    assert on.controller.ready.model == "good one"
+    on.generate_with("good one", 2)
+    assert generating(on) or not on.window.loading.isVisible()
+    on.finish()
+
+
+def test_another_model_gives_up_the_preload(picky: tuple[Stage, list[Picky]]) -> None:
+    on, engines = picky
+    preload(on, "good one")
+    on.settle()
+    on.generate_with("good two", 1)
+    on.finish()
+    assert on.controller.ready is not None
+    assert on.controller.ready.model == "good two"
+    assert any(isinstance(message, Cancel) for message in engines[0].heard)
+
+
+# More, fewer.
+
+
+def test_more_candidates_join_a_run_that_goes_on(on: Stage) -> None:
+    on.generate(2)
+    on.until(lambda: generating(on))
+    on.do("generate_more")
+    on.finish()
+    assert on.controller.run is not None
+    assert sorted(on.controller.run.candidates) == [1, 2, 3, 4]
+    assert all(candidate.state == "done" for candidate in on.controller.run.candidates.values())
+    assert on.window.page.tabs.count() == 4
+
+
+def test_more_candidates_join_a_run_that_has_ended(on: Stage) -> None:
+    on.generate(2)
+    on.finish()
+    run = on.controller.run
+    assert run is not None
+    before = [run.candidates[n].text for n in (1, 2)]
+    on.do("generate_more")
+    on.finish()
+    assert on.controller.run is run
+    assert [run.candidates[n].text for n in (1, 2)] == before
+    assert sorted(run.candidates) == [1, 2, 3, 4]
+    assert run.candidates[3].state == "done"
+
+
+def test_one_candidate_can_be_stopped(on: Stage) -> None:
+    on.generate(3)
+    on.until(lambda: generating(on))
+    on.window.page.choose(2)
+    on.do("cancel_candidate")
+    on.finish()
+    assert on.controller.run is not None
+    assert [c.state for c in on.controller.run.candidates.values()] == ["done", "stopped", "done"]
+    assert on.window.actions_by_id["cancel_candidate"].toolTip() == "This candidate is not running."
+
+
+def test_stop_at_first_pass_ends_the_run_and_shows_the_one_that_passed(open_stage: Callable[..., Stage]) -> None:
+    wrong, right = ScriptedCandidate(("x = 1",)), ScriptedCandidate(("i + 1",))
+    on = open_stage(Script((ScriptedCandidate(tuple("y" * 400)), wrong, right)))
+    on.write()
+    on.do("stop_at_first_pass")
+    on.generate(3)
+    on.finish()
+    run = on.controller.run
+    assert run is not None
+    assert run.outcome == "stopped"
+    assert [c.state for c in run.candidates.values()] == ["stopped", "done", "done"]
+    assert on.window.page.number == 3
+    assert on.window.status.model_text == "Candidate 3 passed; the others were stopped."
+    assert run.candidates[1].report is None  # what was cut off is not tested
+
+
+def test_a_time_budget_cuts_what_is_not_finished(on: Stage) -> None:
+    on.window.bar.apply(replace(on.window.bar.settings(), time_budget_s=0.5))
+    on.generate(2)
+    on.finish()
+    assert on.controller.run is not None
+    assert on.controller.run.outcome == "budget"
+    assert "cut" in {candidate.state for candidate in on.controller.run.candidates.values()}
+
+
+# When things go wrong.
+
+
+def test_an_engine_that_does_not_stop_can_be_left_behind(
+    open_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "FORCE_MS", 50)
+    on = open_stage()
+    on.write()
+    on.generate(3)
+    on.until(lambda: generating(on))
+    on.do("stop")
+    on.wait_until(lambda: "Stop by force" in choices(on))  # the clock stands: the engine is in the middle of a step
+    assert on.window.status.text.startswith("Stopping…")
+    choices(on)["Stop by force"].click()
+    run = on.controller.run
+    assert run is not None
+    assert run.state == "stopped"
+    assert all(candidate.ended for candidate in run.candidates.values())
+    assert on.window.actions_by_id["generate"].isEnabled()
+    on.do("generate")
+    on.finish()
+    assert on.controller.run is not run
+    assert on.controller.run is not None
+    assert on.controller.run.outcome == "finished"
+    assert len(on.engines) == 2
+
+
+def out_of_memory(open_stage: Callable[..., Stage], draft: str = "") -> Stage:
+    script = from_texts(["x = 1" * 9], chunk=4, run_failure="Not enough memory.", failure_kind="out-of-memory")
+    on = open_stage(script)
+    on.write()
+    on.window.bar.choose_draft(draft)
+    on.generate(8)
+    on.finish()
+    return on
+
+
+def test_out_of_memory_offers_ways_out(open_stage: Callable[..., Stage]) -> None:
+    on = out_of_memory(open_stage)
+    assert on.window.notice.sentence == "Not enough memory."
+    assert list(choices(on)) == ["4 candidates", "256 tokens", "Smaller model"]
+    on.engines[0].script = replace(on.engines[0].script, run_failure="")
+    choices(on)["4 candidates"].click()
+    on.finish()
+    assert on.controller.run is not None
+    assert len(on.controller.run.candidates) == 4
+    assert on.controller.run.outcome == "finished"
+    assert on.window.bar.settings().candidates == 4
+
+
+def test_out_of_memory_with_a_draft_offers_to_leave_it_out(open_stage: Callable[..., Stage]) -> None:
+    on = out_of_memory(open_stage, draft="smollm2-135m")
+    assert list(choices(on)) == ["4 candidates", "256 tokens", "No draft model", "Smaller model"]
+    choices(on)["No draft model"].click()
+    on.finish()
+    assert on.window.bar.settings().draft == ""
+
+
+def test_drafts_that_do_not_pay_are_told_and_can_be_switched_off(open_stage: Callable[..., Stage]) -> None:
+    on = open_stage(from_texts(["x = 1"], speedup=0.8))
+    on.write()
+    on.generate(2)
+    on.finish()
+    assert "0.8x regular decoding" in on.window.status.text
+    offer = next(b for b in on.window.status.findChildren(QPushButton) if b.isVisible())
+    assert offer.text() == "Switch drafts off"
+    assert offer.toolTip() == "Drafts did not pay here: 0.80 of the speed of regular decoding."
+    offer.click()
+    assert on.window.bar.settings().speculation.drafter == "none"
+    assert not offer.isVisible()
+
+
+def test_drafts_that_pay_are_not_questioned(open_stage: Callable[..., Stage]) -> None:
+    on = open_stage(from_texts(["x = 1"], speedup=1.9))
+    on.write()
+    on.generate(2)
+    on.finish()
+    assert on.window.status.text.endswith("drafts accepted 75 %   |   1.9x regular decoding   |   2 at a time")
+    assert not any(b.isVisible() for b in on.window.status.findChildren(QPushButton))
+
+
+def test_a_request_reaches_the_engine_as_the_bar_says(picky: tuple[Stage, list[Picky]]) -> None:
+    on, engines = picky
+    on.window.bar.apply(replace(on.window.bar.settings(), goal="first", width=3, system="Be brief."))
+    on.generate_with("good one", 2)
+    on.finish()
+    request = next(m.request for m in engines[0].heard if isinstance(m, Generate))
+    assert (request.goal, request.width, request.system, request.candidates) == ("first", 3, "Be brief.", 2)
+
+
+# Fit.
+
+
+def test_fit_is_said_before_anything_is_loaded(on: Stage) -> None:
+    on.window.bar.choose_model("default")
+    on.window.bar.model_chosen.emit()
+    on.window.bar.show_fit("")
+    on.controller.loading.cancel()
+    on.controller.fitting._look()
+    on.until(lambda: on.controller.loading.preloading is None)
+    on.controller.fitting.close()
+    found = fit_of(ModelChoice(), 8)
+    assert "GB free" in found.words
+    on.window.bar.show_fit("Does not fit (9.1 of 4.0 GB free)", fits=False)
+    assert on.window.bar._fit.property("tone") == "warning"
+
+
+def test_no_such_model_has_no_fit(tmp_path: Path) -> None:
+    with pytest.raises(BasslineError):
+        fit_of(ModelChoice("no-such-model"), 8)
+    assert Fit().words == ""
