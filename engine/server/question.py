@@ -96,9 +96,6 @@ class Heeded:
         ask = self._question.ask
         if name == "suffix":
             return await self._fills_gaps()
-        names = ("repetition_penalty", "repeat_penalty") if name == "repetition_penalty" else (name,)
-        if not any(self._question.dialect.takes(each) for each in names):
-            return False
         if name in _LEAVES_ONE:
             return (await ask(_LEAVES_ONE[name], 1)).texts == (await ask(_LEAVES_ONE[name], 2)).texts
         return (await ask(_CHANGES[name], 1, prompt=_ALIKE)).texts != (await ask(_COLD, 1, prompt=_ALIKE)).texts

@@ -257,6 +257,23 @@ def test_one_candidate_stopped_closes_its_connection_and_no_other(server: FakeSe
     assert play.ends[2].stop_reason == "cancelled"
 
 
+def test_a_candidate_that_says_nothing_more_is_hung_up_on_at_once(server: FakeServer, play: Playing) -> None:
+    connect(play, server, without="n")
+
+    def answer(exchange: Exchange) -> None:
+        exchange.begin()
+        exchange.text("word ")
+        exchange.wait_until_gone()
+
+    server.answer = answer
+    play.start(request(2))
+    play.until(lambda event: isinstance(event, TextAdded) and event.candidate == 2)
+    play.submit(Cancel("run", 2))
+    first, second = sorted(server.asked_for(PROMPT), key=lambda exchange: exchange.body["seed"])
+    assert eventually(lambda: second.gone)
+    assert not first.gone
+
+
 def test_a_shared_connection_is_closed_with_its_last_candidate(server: FakeServer, play: Playing) -> None:
     connect(play, server)
     server.answer = words_for_ever
