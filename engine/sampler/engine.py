@@ -37,6 +37,7 @@ from engine.sampler.device_model import open_model
 from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.drafters.draft_model import DraftModelDrafter
 from engine.sampler.drafters.hybrid import HybridDrafter
+from engine.sampler.drafters.ngrams import Ngrams, table_for
 from engine.sampler.drafters.suffix import SuffixDrafter
 from engine.sampler.faults import is_out_of_memory, kind_of, sentence_for
 from engine.sampler.generation import Generation
@@ -77,6 +78,7 @@ class LoadedPair:
     ragged: RaggedModel
     context: int
     costs: CostTable
+    ngrams: Ngrams | None = None
     draft: LoadedModel | None = None
     ragged_draft: RaggedModel | None = None
     note: str = ""
@@ -147,7 +149,8 @@ class SamplerEngine:
         costs = measured_once(
             ragged, target.name, target.precision, target.context, paths.data() / "costs", self._stop_if_cancelled
         )
-        pair = LoadedPair(target, ragged, longest_context(target.module, target.context), costs, note=ragged.note)
+        context = longest_context(target.module, target.context)
+        pair = LoadedPair(target, ragged, context, costs, table_for(target.tokenizer), note=ragged.note)
         if choice.draft:
             try:
                 self._add_draft(pair, self._open(choice.draft, choice, emit))
@@ -215,10 +218,10 @@ class SamplerEngine:
         if name == "none":
             return NoDrafter()
         if name == "suffix":
-            return SuffixDrafter()
+            return SuffixDrafter(pair.ngrams)
         if pair.ragged_draft is None:
             raise BadRequest("No draft model is loaded; name one with --draft, or choose the suffix drafter.")
         model = DraftModelDrafter(pair.ragged_draft, rule)
         if name == "draft-model":
             return model
-        return HybridDrafter(SuffixDrafter(), model, LIMIT if how.policy in ("auto", "goodput") else None)
+        return HybridDrafter(SuffixDrafter(pair.ngrams), model, LIMIT if how.policy in ("auto", "goodput") else None)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from engine.sampler.drafters.ngrams import Habit
+
 LONGEST = 12  # matches of this many tokens or more are one kind
 
 
@@ -21,6 +23,10 @@ class Kind:
     match: int
     agreement: Agreement
 
+    @property
+    def prior(self) -> float:
+        return BEFORE_ANYTHING_WAS_SEEN[self.agreement][self.match - 2]
+
 
 # Share of guesses that were right, by match length from 2; 48 answers of Qwen2.5-Coder 0.5B to three prompts.
 BEFORE_ANYTHING_WAS_SEEN = {
@@ -35,14 +41,13 @@ WEIGHT = 20.0  # guesses of this run that weigh as much as the figures above
 class Confidence:
     """Counts of right and judged guesses by kind, on top of what is known beforehand."""
 
-    _right: dict[Kind, int] = field(default_factory=dict)
-    _judged: dict[Kind, int] = field(default_factory=dict)
+    _right: dict[Kind | Habit, int] = field(default_factory=dict)
+    _judged: dict[Kind | Habit, int] = field(default_factory=dict)
 
-    def of(self, kind: Kind) -> float:
+    def of(self, kind: Kind | Habit) -> float:
         """Chance that a guess of this kind is right, given that those before it were."""
-        before = BEFORE_ANYTHING_WAS_SEEN[kind.agreement][kind.match - 2]
-        return (WEIGHT * before + self._right.get(kind, 0)) / (WEIGHT + self._judged.get(kind, 0))
+        return (WEIGHT * kind.prior + self._right.get(kind, 0)) / (WEIGHT + self._judged.get(kind, 0))
 
-    def learn(self, kind: Kind, was_right: bool) -> None:
+    def learn(self, kind: Kind | Habit, was_right: bool) -> None:
         self._judged[kind] = self._judged.get(kind, 0) + 1
         self._right[kind] = self._right.get(kind, 0) + was_right

@@ -11,13 +11,17 @@ from dataclasses import dataclass
 
 from engine.sampler.acceptance import Proposals
 from engine.sampler.drafters.confidence import LONGEST, Agreement, Confidence, Kind
+from engine.sampler.drafters.ngrams import Habit, Ngrams
 from engine.sampler.stopping import Row
 
 SHORTEST = 2  # tokens that must match
 WITNESSES = 32  # latest occurrences that vote on what follows
 JUDGED = 4  # tokens guessed in any case: those that are not verified are judged against what comes, for nothing
 
+HOPELESS = 0.05  # chance of being reached below which no more is guessed
+
 Place = tuple[list[int], int]  # a text, and the index of the token that follows there
+Option = tuple[int, Kind | Habit]  # a token, and how good a guess it is
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class Guess:
 
     start: int
     tokens: list[int]
-    kinds: list[Kind]
+    kinds: list[Kind | Habit]
 
 
 class SuffixDrafter:
@@ -34,6 +38,10 @@ class SuffixDrafter:
 
     name = "suffix"
     is_free = True
+
+    def __init__(self, ngrams: Ngrams | None = None):
+        """``ngrams``: what to guess where nothing repeats, or None."""
+        self._ngrams = ngrams
 
     def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
         self._text_of: dict[int, list[int]] = {}  # by candidate; finished ones stay and go on being copied from
@@ -79,19 +87,25 @@ class SuffixDrafter:
             self._places[tuple(text[-length:])].append((text, len(text)))
 
     def _follow(self, text: list[int], start: int, count: int) -> Guess:
-        """What followed the longest match, by majority, for at most ``count`` tokens."""
-        match, places = self._longest_match(text)
-        guess = Guess(start, [], [])
-        while len(guess.tokens) < count:
-            votes = Counter(other[at] for other, at in places if at < len(other))
-            if not votes:
+        """The likeliest tokens to follow, one after the other, at most ``count`` of them."""
+        line = text[-LONGEST:]
+        match, places = self._longest_match(line)
+        guess, chance = Guess(start, [], []), 1.0
+        while len(guess.tokens) < count and chance > HOPELESS:
+            options = [option for option in (_vote(places, match), self._habit(line)) if option]
+            if not options:
                 break
-            (token, most), voters = votes.most_common(1)[0], votes.total()
-            agreement = Agreement.DIVIDED if most < voters else Agreement.SINGLE if most == 1 else Agreement.UNANIMOUS
-            guess.kinds.append(Kind(min(match + len(guess.tokens), LONGEST), agreement))
+            token, kind = max(options, key=lambda option: self._confidence.of(option[1]))
+            chance *= self._confidence.of(kind)
             guess.tokens.append(token)
+            guess.kinds.append(kind)
+            line.append(token)
             places = [(other, at + 1) for other, at in places if at < len(other) and other[at] == token]
+            match, places = (match + 1, places) if places else self._longest_match(line)
         return guess
+
+    def _habit(self, line: list[int]) -> Option | None:
+        return self._ngrams.next(line) if self._ngrams else None
 
     def _longest_match(self, text: list[int]) -> tuple[int, list[Place]]:
         """Length of the longest earlier run of the text's last tokens, and the places after it, latest last."""
@@ -103,10 +117,20 @@ class SuffixDrafter:
                 return length, followed
         return 0, []
 
-    def _survival(self, kinds: Sequence[Kind]) -> list[float]:
+    def _survival(self, kinds: Sequence[Kind | Habit]) -> list[float]:
         """Chance that each guess is reached and right: the product of those up to it."""
         chances, chance = [], 1.0
         for kind in kinds:
             chance *= self._confidence.of(kind)
             chances.append(chance)
         return chances
+
+
+def _vote(places: list[Place], match: int) -> Option | None:
+    """What followed at most of the places."""
+    votes = Counter(other[at] for other, at in places if at < len(other))
+    if not votes:
+        return None
+    (token, most), voters = votes.most_common(1)[0], votes.total()
+    agreement = Agreement.DIVIDED if most < voters else Agreement.SINGLE if most == 1 else Agreement.UNANIMOUS
+    return token, Kind(min(match, LONGEST), agreement)

@@ -35,7 +35,7 @@ from tests.engine.sampler.tiny import VOCABULARY, build, noisy_copy
 class TinyModel:
     """What the loader gives, around a random model; one character of the prompt is one token."""
 
-    def __init__(self, name, module, context=200, tokenizer=None):
+    def __init__(self, name, module, context=200, tokenizer=()):
         self.name, self.module, self.context, self.tokenizer = name, module, context, tokenizer
         self.device, self.precision = torch.device("cpu"), "float32"
         self.vocabulary, self.eos_ids = VOCABULARY, frozenset({2})
