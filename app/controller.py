@@ -17,6 +17,7 @@ from app.engines import SCRIPTED
 from app.fitting import Fitting
 from app.history import History
 from app.loading import ModelLoading, OpenEngine
+from app.models import Models
 from app.preferences import Preferences
 from app.preparing import Preparing
 from app.running import Running
@@ -33,6 +34,7 @@ from app.widgets.start_page import Example, examples
 from app.widgets.status_line import drafts_do_not_pay
 from app.words import tr
 from engine.contract import BasslineError, LoadFailed, Ready, Request, RunFinished
+from engine.runner.protocol import Lamps
 from engine.session.run import Run
 
 
@@ -67,6 +69,7 @@ class Controller(QObject):
         self.history = History(window, self.loading, self.running, self.testing, history, self)
         self.preferences = Preferences(window, theme, self.history, settings, self)
         self.servers = Servers(window, self)
+        self.models = Models(window, theme, self.loading, self)
         self.showing = Showing(
             window, self.loading, self.running, self.testing, self.situation, self.asking.length_in_words, self
         )
@@ -124,6 +127,7 @@ class Controller(QObject):
             news.connect(self.announcing.say)
         self.running.stuck.connect(self._offer_force)
         self.testing.passed.connect(self._first_pass)
+        self.testing.looked.connect(self._first_words)
         self.testing.consent_needed.connect(self._ask_consent)
         self.testing.failed.connect(window.notice.say)
         self.preferences.changed.connect(self._heed_settings)
@@ -214,7 +218,7 @@ class Controller(QObject):
         self.showing.refresh()
         self.window.let_go()
         self.testing.close()
-        for part in (self.preferences, self.servers, self.history):
+        for part in (self.preferences, self.servers, self.models, self.history):
             part.close()
         self.closed.emit(self.loading.close())
 
@@ -258,9 +262,17 @@ class Controller(QObject):
             choices=[(tr("Stop by force"), self.running.force)],
         )
 
-    @Slot(str)
-    def _ask_consent(self, sentence: str) -> None:
-        dialog = question.consent(self.window, sentence)
+    @Slot(object)
+    def _first_words(self, lamps: Lamps) -> None:
+        """What a person should have read once about running what a model wrote."""
+        if lamps.words and not self.window.remembered("told_about_running"):
+            self.window.remember("told_about_running", "yes")
+            self.window.notice.say(lamps.words, tone="warning")
+
+    @Slot(str, str)
+    def _ask_consent(self, sentence: str, kind: str) -> None:
+        ask = question.same_process if kind == "same_process" else question.consent
+        dialog = ask(self.window, sentence)
         dialog.finished.connect(self._answer_consent)
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()

@@ -50,6 +50,32 @@ def consent(parent: QWidget, sentence: str) -> Question:
     )
 
 
+def same_process(parent: QWidget, sentence: str) -> Question:
+    """The test file needs to share a process with the candidate; ``sentence`` says what for."""
+    return Question(
+        parent,
+        tr("Run these tests in the candidate's own process?"),
+        tr(
+            "The box stays sealed, but a candidate that shares a process with its tests can reach into them: a pass is "
+            "then worth less. Look at the code before you trust it."
+        ),
+        (sentence,),
+        tr("Share the process"),
+        tr("Don't run"),
+    )
+
+
+def removing(parent: QWidget, title: str, size: str) -> Question:
+    return Question(
+        parent,
+        tr("Remove {title}?").format(title=title),
+        tr("Its files, {size}, are deleted from this computer. It can be downloaded again.").format(size=size),
+        (),
+        tr("Remove"),
+        tr("Keep it"),
+    )
+
+
 def closing(parent: QWidget, doing: str, kept: bool) -> Question:
     """``kept``: the history has what there is."""
     ending = tr("Closing stops it; what has come so far stays in the history.")
