@@ -53,6 +53,7 @@ class DeviceModel(RaggedModel):
     ):
         self._attention, self._room = attention, room
         self.graphs = Graphs(capture)
+        self.draft_loop: object | None = None  # of ``drafters.draft_loop``, captured over this room
         super().__init__(module, vocabulary)
 
     def clear(self) -> None:
@@ -66,7 +67,7 @@ class DeviceModel(RaggedModel):
     def prefill(
         self, prompt: Sequence[int], between_chunks: Callable[[int], bool] = lambda done: True
     ) -> Tensor | None:
-        self._make_room(self.cache.room.grown(prompt=len(prompt)))
+        self.make_room(self.cache.room.grown(prompt=len(prompt)))
         return super().prefill(prompt, between_chunks)
 
     @property
@@ -78,27 +79,28 @@ class DeviceModel(RaggedModel):
         cache, total, rows = self.cache, sum(map(len, tokens)), len(tokens)
         if not cache.is_reading:
             slots = max(start + len(row) for start, row in zip(starts, tokens, strict=True)) - cache.prefix_length
-            self._make_room(cache.room.grown(rows=rows, slots=slots))
+            self.make_room(cache.room.grown(rows=rows, slots=slots))
         size = None if cache.is_reading else bucket(total)
         captured = None
         if size is not None:
-            captured = self.graphs.find(Key(size, cache.room, last_only), self._new_step, self._run)
+            captured = self.graphs.find(Key(size, cache.room, last_only), self.new_step, self.run)
             self.note = self.graphs.reason
         if captured is None:
-            step = FixedStep(1, total, 0, self.device, self._attention) if cache.is_reading else self._new_step(total)
+            step = FixedStep(1, total, 0, self.device, self._attention) if cache.is_reading else self.new_step(total)
             step.load(tokens, starts, cache.prefix_length)
-            logits = self._run(step, last_only)
+            logits = self.run(step, last_only)
         else:
             captured.step.load(tokens, starts, cache.prefix_length)
             captured.replay()
             logits = captured.logits
         return logits[: rows if last_only else total, : self.vocabulary]
 
-    def _new_step(self, tokens: int) -> FixedStep:
+    def new_step(self, tokens: int) -> FixedStep:
+        """A line of padding over all rows there is room for."""
         room = self.cache.room
         return FixedStep(room.rows, tokens, room.slots, self.device, self._attention)
 
-    def _run(self, step: FixedStep, last_only: bool) -> Tensor:
+    def run(self, step: FixedStep, last_only: bool) -> Tensor:
         """The pass itself, as it is captured: logits of every place of the line, or of each row's last."""
         choose = self._can_choose_logits and last_only
         options = {"logits_to_keep": step.last} if choose else {}
@@ -112,7 +114,9 @@ class DeviceModel(RaggedModel):
             )
         return out.logits[0][step.last] if last_only and not choose else out.logits[0]
 
-    def _make_room(self, room: Room) -> None:
+    def make_room(self, room: Room) -> None:
+        """Move to larger room; graphs of the old one go."""
         if room != self.cache.room:
             self.graphs.clear()
+            self.draft_loop = None
             self.cache.make_room(room)

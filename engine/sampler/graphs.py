@@ -98,14 +98,24 @@ class Graphs:
                     return None
         return self._captured[key]
 
+    def capture(self, work: Callable[[], Tensor]) -> Callable[[], None] | None:
+        """``work`` to replay, captured beside the passes; None where there are no graphs."""
+        found = self._try(work)
+        return found and found[0]
+
     def _add(self, key: Key, step: FixedStep, run: Callable[[FixedStep, bool], Tensor]) -> bool:
-        assert self._capture is not None
+        found = self._try(lambda: run(step, key.last_only))
+        if found is not None:
+            self._captured[key] = Captured(step, *found)
+        return found is not None
+
+    def _try(self, work: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor] | None:
+        if self._capture is None:
+            return None
         try:
-            replay, logits = self._capture(lambda: run(step, key.last_only))
+            return self._capture(work)
         except RuntimeError as error:  # a model that asks the device something in the middle of its pass
             self._capture = None
             self.reason = f"The model cannot be captured as a CUDA graph ({str(error).splitlines()[0]})."
             self._captured.clear()
-            return False
-        self._captured[key] = Captured(step, replay, logits)
-        return True
+            return None

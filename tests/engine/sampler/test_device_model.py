@@ -184,3 +184,20 @@ def test_on_a_cpu_the_door_is_the_ragged_model():
     model = open_model(build(), VOCABULARY)
     assert type(model) is RaggedModel
     assert model.note == ""
+
+
+@pytest.mark.parametrize("capture", [Rerun, Refuse])
+def test_the_looped_draft_drafts_what_the_plain_one_does(capture):
+    """D1 and D5: a draft equal to the target is always right, and one that is not changes no token."""
+    loops = pytest.importorskip("engine.sampler.drafters.draft_loop")
+    stock, prompt = build(spread=0.4), [3, 4, 5, 6]
+    samplings = {1: Sampling(temperature=0.9, top_p=0.9), 2: Sampling(temperature=0), 3: Sampling(temperature=1.2)}
+    found = []
+    for looped in (False, True):
+        decoder = open_decoder(stock, drafter="draft-model", draft=stock, policy="fixed:3")
+        if looped:
+            decoder.drafter = loops.LoopedDraftDrafter(open_device(stock, capture()), decoder.rule)
+        rows = decode(decoder, prompt, new_rows([1, 2, 3], prompt, max_tokens=9, sampling=samplings))
+        found.append([(row.tokens, row.proposed, row.accepted) for row in rows])
+    assert found[0] == found[1]
+    assert all(proposed == accepted > 0 for _, proposed, accepted in found[1])
