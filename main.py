@@ -1,4 +1,4 @@
-"""The one entry. Without a command the window; else generate, test or models."""
+"""The one entry. Without a command the window; else a command, such as generate, test or models."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ if __name__ == "__main__":  # before the imports, which take seconds in which Ct
         signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
 
 try:
-    from engine.device import prepare_environment
+    from engine.device import has_display, prepare_environment
 except ModuleNotFoundError as error:
     sys.exit(
         f"This Python lacks the package {error.name}. Run `make setup` once, then `.venv/bin/python main.py`; "
@@ -41,13 +41,6 @@ There is no display here, so no window. The same job as a command:
   {python} main.py generate "Write a Python function add(a, b)." -n 8 --tests tests.py --export out/
 
 {python} main.py --help lists everything."""
-
-
-def has_display() -> bool:
-    """Whether a window can open: always on macOS and Windows, elsewhere when a display server is named."""
-    if sys.platform in ("darwin", "win32"):
-        return True
-    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
 
 
 def shell_name(program: str) -> str:

@@ -8,6 +8,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,6 +64,13 @@ def survey() -> Machine:
         instructions=_instructions(),
         gpus=nvidia_gpus(),
     )
+
+
+def has_display() -> bool:
+    """Whether a window can open: always on macOS and Windows, elsewhere when a display server is named."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
 
 
 def cores() -> int:

@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from app.cli.doctor import add_doctor
 from app.cli.history import add_history
+from app.cli.models import add_models
 from app.cli.output import put
 from app.cli.sampling import add_sampling, ladder_of, sampling_of
 from app.cli.servers import add_servers
@@ -73,9 +75,10 @@ def parser(program: str = "main.py") -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     _add_generate(commands)
     _add_test(commands)
-    _add_models(commands)
+    add_models(commands)
     add_history(commands)
     add_servers(commands)
+    add_doctor(commands)
     return top
 
 
@@ -114,6 +117,7 @@ def choice_of(arguments: argparse.Namespace) -> ModelChoice:
         device=arguments.device,
         offline=arguments.offline,
         server=server.address if server else "",
+        ignore_fit=arguments.ignore_fit,
     )
 
 
@@ -218,6 +222,7 @@ def _add_model(command: argparse.ArgumentParser) -> None:
         help=_default(ModelChoice.device, "where it runs"),
     )
     group.add_argument("--offline", action="store_true", help="never use the network")
+    group.add_argument("--ignore-fit", action="store_true", help="load even what the memory plan says will not fit")
 
 
 def _add_test(commands: "argparse._SubParsersAction[_Parser]") -> None:
@@ -233,35 +238,6 @@ def _add_test(commands: "argparse._SubParsersAction[_Parser]") -> None:
     command.add_argument("--tests", type=Path, required=True, metavar="FILE", help="bare asserts or a pytest file")
     command.add_argument("--json", action="store_true", help="print the report as one JSON object")
     _add_consent(command)
-
-
-def _add_models(commands: "argparse._SubParsersAction[_Parser]") -> None:
-    models = commands.add_parser(
-        "models", help="list models, or fetch one", description="The models Bassline knows.", allow_abbrev=False
-    )
-    what = models.add_subparsers(dest="models_command", metavar="COMMAND", required=True, parser_class=_Parser)
-    listing = what.add_parser("list", help="every model of the catalogue, and whether it is on this disk")
-    listing.add_argument("--json", action="store_true", help="print one JSON array")
-    fetch = what.add_parser("fetch", help="download and convert a model now, so that it is ready later")
-    fetch.add_argument(
-        "model", nargs="?", default=ModelChoice.model, help="a name from 'models list' (default: default)"
-    )
-    fetch.add_argument(
-        "--device",
-        default=ModelChoice.device,
-        metavar="{auto,cpu,cuda}",
-        help=_default(ModelChoice.device, "where it will run, which decides the form of the weights"),
-    )
-    fetch.add_argument(
-        "--precision",
-        choices=PRECISIONS,
-        default=ModelChoice.precision,
-        help=_default(ModelChoice.precision, "numbers the weights are kept in"),
-    )
-    fetch.add_argument(
-        "--progress", choices=("auto", "jsonl", "none"), default="auto", help="what stderr shows meanwhile"
-    )
-    fetch.add_argument("--offline", action="store_true", help="never use the network: say whether the model is here")
 
 
 def _add_consent(command: argparse.ArgumentParser) -> None:

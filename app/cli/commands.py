@@ -10,10 +10,12 @@ from pathlib import Path
 
 from app.cli import servers, summary
 from app.cli.arguments import choice_of, parser, request_of
+from app.cli.doctor import doctor
 from app.cli.generation import ConsentMissing, Generation, Job
 from app.cli.history import history
 from app.cli.inputs import check_text, export_folder, read_prompt, read_suffix, read_tests, read_text
 from app.cli.interrupts import INTERRUPTED, on_interrupt
+from app.cli.models import models
 from app.cli.output import one_line, print_code, print_object, put, say, silence
 from app.cli.progress import Progress, open_progress
 from app.engines import open_engine
@@ -72,6 +74,7 @@ def _command(words: list[str]) -> int:
         "models": models,
         "history": history,
         "servers": servers.command,
+        "doctor": doctor,
     }.get(arguments.command)
     if command is None:
         parser().print_help()
@@ -176,12 +179,6 @@ def _run_tests(solution: str, tests: str, ask_consent: Callable[[str], bool]) ->
 
 def _raise_interrupt() -> None:
     raise KeyboardInterrupt
-
-
-def models(arguments: argparse.Namespace) -> int:
-    from app.cli.models import fetch, list_models
-
-    return list_models(arguments) if arguments.models_command == "list" else fetch(arguments)
 
 
 def _check_export_folder(folder: Path, overwrite: bool, tests: bool) -> None:

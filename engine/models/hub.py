@@ -87,6 +87,19 @@ def cached_repository(repository: str, revision: str = MAIN) -> Path | None:
     return config.parent
 
 
+def cached_copies(repository: str) -> list[Path]:
+    """The folder that the cache holds of a repository, finished or not; empty when there is none."""
+    from huggingface_hub import constants
+
+    folder = Path(constants.HF_HUB_CACHE) / folder_name(repository)
+    return [folder] if folder.is_dir() else []
+
+
+def folder_name(repository: str) -> str:
+    """What the hub's library calls the folder of a model's repository."""
+    return f"models--{repository.replace('/', '--')}"
+
+
 def fetch_file(
     repository: str,
     name: str,
@@ -151,18 +164,18 @@ class _File:
 
 def _fetch(order: _Order, reporter: child.Reporter) -> Path:
     """Bring what is missing, file by file, and name the revision only when all of it is here."""
-    import httpx
+    import httpx2
     from huggingface_hub import constants
 
     commit, files = _listing(order)
-    cache = Path(constants.HF_HUB_CACHE) / f"models--{order.repository.replace('/', '--')}"
+    cache = Path(constants.HF_HUB_CACHE) / folder_name(order.repository)
     snapshot, blobs = cache / "snapshots" / commit, cache / "blobs"
     blobs.mkdir(parents=True, exist_ok=True)
     missing = [file for file in files if not (snapshot / file.name).exists()]
     _check_room(order.repository, missing, blobs)
     total = sum(file.bytes for file in files)
     before = total - sum(file.bytes for file in missing)
-    with httpx.Client(follow_redirects=True) as client:
+    with httpx2.Client(follow_redirects=True) as client:
         download = transfer.Download(client, order.stall_s)
         for file in missing:
             if not (blobs / file.etag).exists():
@@ -197,11 +210,9 @@ def _fetch_one(
 
 def _listing(order: _Order) -> tuple[str, list[_File]]:
     """The commit that a revision means now, and the files wanted of it."""
-    import httpx
     from huggingface_hub import HfApi
     from huggingface_hub.errors import (
         GatedRepoError,
-        HfHubHTTPError,
         OfflineModeIsEnabled,
         RepositoryNotFoundError,
         RevisionNotFoundError,
@@ -218,7 +229,7 @@ def _listing(order: _Order) -> tuple[str, list[_File]]:
         raise ModelNotFound(f"{name} has no revision {order.revision} on the hub.") from error
     except OfflineModeIsEnabled as error:
         raise DownloadFailed(f"{name} is not on this machine, and HF_HUB_OFFLINE forbids to fetch it.") from error
-    except (HfHubHTTPError, OSError, ValueError, httpx.HTTPError) as error:
+    except Exception as error:  # the network's own errors are of another library in every release
         raise DownloadFailed(f"The hub did not say what {name} holds ({_reason(error)}); try again later.") from error
     files = [_file(sibling) for sibling in info.siblings or () if _wanted(sibling.rfilename, order.file)]
     if not files:

@@ -12,7 +12,7 @@ from engine.models.shape import Shape
 
 PROMPT, ANSWER = 1024, 512  # tokens that a plan assumes when nobody says
 _BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.0, "int4": 0.5 + 4 / 128}  # scale, zero per 128
-_RUNTIME = {"cpu": 600_000_000, "cuda": 700_000_000}  # interpreter, torch and tokenizer; a CUDA context and its kernels
+_RUNTIME = {"cpu": 800_000_000, "cuda": 700_000_000}  # interpreter, torch and tokenizer; a CUDA context and its kernels
 _STRIDE = 128  # slots that a slab grows by
 _CHUNK = 256  # prompt tokens read at a time
 _VERIFIED = 8  # tokens per candidate in one step: drafts and one more

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import cattrs
-import httpx
+import httpx2
 
 from engine.contract import BasslineError
 from engine.models import child
@@ -101,7 +101,7 @@ def _of_the_disk(error: OSError, target: Path) -> BasslineError:
 class _Assembly:
     """One file in the making."""
 
-    def __init__(self, order: _Order, reporter: child.Reporter, client: httpx.Client):
+    def __init__(self, order: _Order, reporter: child.Reporter, client: httpx2.Client):
         self._order, self._reporter, self._client = order, reporter, client
         self._download = Download(client, order.stall_s)
         self._target = Path(order.target)

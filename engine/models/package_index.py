@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
-import httpx
+import httpx2
 from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
@@ -36,8 +36,8 @@ class IndexSettings:
     proxy: str = ""
     certificates: str = ""
 
-    def client(self) -> httpx.Client:
-        return httpx.Client(
+    def client(self) -> httpx2.Client:
+        return httpx2.Client(
             follow_redirects=True,
             proxy=self.proxy or None,
             verify=_context(self.certificates),
@@ -75,7 +75,7 @@ def read_settings(listing: str) -> IndexSettings:
     )
 
 
-def find_wheel(client: httpx.Client, settings: IndexSettings, requirement: str) -> Remote:
+def find_wheel(client: httpx2.Client, settings: IndexSettings, requirement: str) -> Remote:
     """The first wheel that satisfies ``name==version``. Raises DownloadFailed when there is none, or no answer."""
     wanted = Requirement(requirement)
     name = canonicalize_name(wanted.name)
@@ -84,7 +84,7 @@ def find_wheel(client: httpx.Client, settings: IndexSettings, requirement: str) 
     for page in pages:
         try:
             files = list(_files(client, page))
-        except (httpx.HTTPError, OSError, ValueError) as error:
+        except (httpx2.HTTPError, OSError, ValueError) as error:
             reasons.append(str(error) or type(error).__name__)
             continue
         for remote in files:
@@ -105,7 +105,7 @@ def _is(filename: str, name: str, wanted: Requirement) -> bool:
     return found == name and wanted.specifier.contains(version, prereleases=True)
 
 
-def _files(client: httpx.Client, page: str) -> Iterator[Remote]:
+def _files(client: httpx2.Client, page: str) -> Iterator[Remote]:
     """The files that a page of an index, or a folder of wheels, offers."""
     folder = local_path(page)
     if folder is not None:

@@ -15,7 +15,8 @@ from engine.models.folders import check_weights_folder
 from engine.models.lock import alone
 from engine.models.memory_plan import MemoryPlan, Part
 from engine.models.names import Named, resolve
-from engine.models.shape import Shape, shape_of_folder, shape_of_gguf
+from engine.models.shape import Shape
+from engine.models.shapes import shape_of_folder, shape_of_gguf
 from engine.session import paths
 
 
@@ -97,13 +98,20 @@ class _Work:
         return self._converted(named.name, _fingerprint([file]), lambda: file)
 
     def _published(self, entry: Entry) -> Path:
-        """A catalog model. On a GPU safetensors come first; on a CPU the smaller file does."""
-        source, on_gpu = entry.safetensors, self.named.device != "cpu"
-        if source is not None and (entry.file is None or (on_gpu and self._can_get(source.repository, entry.file))):
+        """A catalog model: its safetensors, or the one file that is converted; see ``_prefers``."""
+        file, source = entry.file, entry.safetensors
+        if source is not None and (file is None or self._prefers(source.repository, entry.name, file)):
             return self._repository(source.repository, source.revision)
-        file = entry.file
         assert file is not None, "the catalog's tests see to it that an entry has a source"
         return self._converted(entry.name, file.sha256, lambda: self._fetch(file))
+
+    def _prefers(self, repository: str, name: str, file: PublishedFile) -> bool:
+        """On a GPU safetensors come first, if they can be had; on a CPU only where the smaller file is not here."""
+        cached = hub.cached_repository(repository) is not None
+        if self.named.device != "cpu":
+            return cached or (not self.offline and not sources.is_here(file) and hub.reachable())
+        copy = converted_folder(name, self.named.precision, file.sha256)
+        return cached and not sources.is_here(file) and read_manifest(copy) is None
 
     def _fetch(self, file: PublishedFile) -> Path:
         return sources.fetch(file, offline=self.offline, progress=self.progress, cancelled=self.cancelled)
@@ -123,11 +131,6 @@ class _Work:
                 )
         return self._from_folder(repository, folder)
 
-    def _can_get(self, repository: str, instead: PublishedFile) -> bool:
-        if hub.cached_repository(repository) is not None:
-            return True
-        return not self.offline and not sources.is_here(instead) and hub.reachable()
-
     def _from_folder(self, name: str, folder: Path) -> Path:
         """Float precisions load from safetensors as they are, and so do those that a GPU makes of them; a CPU's int8 is
         converted."""
@@ -138,7 +141,7 @@ class _Work:
 
     def _converted(self, name: str, key: str, source: Callable[[], Path]) -> Path:
         """The converted folder; ``source`` is asked for what to convert only where there is none yet."""
-        precision = _stored(self.named)
+        precision = stored_precision(self.named.device, self.named.precision)
         target = converted_folder(name, precision, key)
         if read_manifest(target) is None:
             with alone(target, self.cancelled):
@@ -147,18 +150,24 @@ class _Work:
         return target
 
 
-def _stored(named: Named) -> str:
+def stored_precision(device: str, precision: str) -> str:
     """The precision of a converted copy: a GPU quantises as it loads, from bfloat16."""
-    return "bfloat16" if named.device != "cpu" and named.precision in ("int8", "int4") else named.precision
+    return "bfloat16" if device != "cpu" and precision in ("int8", "int4") else precision
 
 
 def converted_folder(name: str, precision: str, key: str) -> Path:
     """Where the copy of what ``key`` tells from all other files is, or will be."""
     digest = hashlib.sha256(f"{FORMAT} {precision} {key}".encode()).hexdigest()[:12]
-    return paths.models() / "converted" / f"{_as_file_name(name)}-{precision}-{digest}"
+    return converted_root() / f"{as_file_name(name)}-{precision}-{digest}"
 
 
-def _as_file_name(name: str) -> str:
+def converted_root() -> Path:
+    """The folder of all converted copies."""
+    return paths.models() / "converted"
+
+
+def as_file_name(name: str) -> str:
+    """A model's name as the beginning of its converted copy's."""
     return name.replace("/", "--").replace(":", "-")
 
 

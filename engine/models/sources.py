@@ -29,7 +29,7 @@ def place(file: PublishedFile) -> Path:
 
 def is_here(file: PublishedFile) -> bool:
     """Whether the file can be had without the network."""
-    return _here(file) is not None
+    return local(file) is not None
 
 
 def fetch(
@@ -47,14 +47,14 @@ def fetch(
     to ask, if not pip's own. Stopping is pausing: the next call goes on from there.
     Raises DownloadFailed, DiskFull, WrongFile or LoadCancelled.
     """
-    here = _here(file)
+    here = local(file)
     if here is not None:
         return here
     if offline:
         raise DownloadFailed(f"{file.name} is not on this machine yet; start once without --offline.")
     target = place(file)
     with alone(target, cancelled):
-        here = _here(file)  # another process may have brought it meanwhile
+        here = local(file)  # another process may have brought it meanwhile
         try:
             return here or _Fetch(file, target, progress, cancelled, index, stall_s).run()
         except OSError as error:
@@ -114,8 +114,8 @@ class _Fetch:
         raise failure
 
 
-def check(path: Path, file: PublishedFile, progress: Progress, cancelled: Cancelled) -> None:
-    """Raise WrongFile, and remove the file, when its bytes are not the publisher's."""
+def check(path: Path, file: PublishedFile, progress: Progress, cancelled: Cancelled, *, remove: bool = True) -> None:
+    """Raise WrongFile, and ``remove`` the file, when its bytes are not the publisher's."""
     digest = hashlib.sha256()
     done = 0
     with path.open("rb") as opened:
@@ -126,11 +126,13 @@ def check(path: Path, file: PublishedFile, progress: Progress, cancelled: Cancel
             done += len(block)
             progress(Loading("check", done, file.bytes))
     if digest.hexdigest() != file.sha256:
+        if not remove:
+            raise WrongFile(f"{file.name} does not hold the publisher's bytes; remove the model and fetch it again.")
         path.resolve().unlink()  # in the hub's cache the name is a link to the bytes
         raise WrongFile(f"{file.name} arrived with the wrong bytes and was removed; try again.")
 
 
-def _here(file: PublishedFile) -> Path | None:
+def local(file: PublishedFile) -> Path | None:
     """Our own copy, or one that other programs left in the hub's cache, where a large file's name is its SHA-256."""
     if place(file).is_file():
         return place(file)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import httpx
+import httpx2
 
 from engine.models.errors import DownloadFailed, WrongFile
 
@@ -55,7 +55,7 @@ class _Interrupted(Exception):
 class Download:
     """Files through one HTTP client. ``stall_s`` and ``pause_s`` are for tests."""
 
-    def __init__(self, client: httpx.Client, stall_s: float = STALL_S, pause_s: float = _PAUSE_S):
+    def __init__(self, client: httpx2.Client, stall_s: float = STALL_S, pause_s: float = _PAUSE_S):
         self._client, self._stall_s, self._pause_s = client, stall_s, pause_s
 
     def fetch(self, remote: Remote, target: Path, arrived: Arrived) -> None:
@@ -115,7 +115,7 @@ class Download:
             raise _Interrupted("ended the connection early")
 
     @contextlib.contextmanager
-    def _asked(self, remote: Remote, target: Path, have: int) -> Iterator[httpx.Response]:
+    def _asked(self, remote: Remote, target: Path, have: int) -> Iterator[httpx2.Response]:
         """The response to a request for what is missing. Raises _Interrupted for every failure of the network."""
         headers = {"Accept-Encoding": "identity", **remote.headers}
         if have:
@@ -125,9 +125,9 @@ class Download:
         try:
             with self._client.stream("GET", remote.url, headers=headers, timeout=self._stall_s) as response:
                 yield response
-        except httpx.TimeoutException as error:
+        except httpx2.TimeoutException as error:
             raise _Interrupted(f"sent nothing for {self._stall_s:.0f} s") from error
-        except httpx.TransportError as error:
+        except httpx2.TransportError as error:
             raise _Interrupted(f"cannot be reached ({error})" if not have else "ended the connection early") from error
 
 
@@ -147,7 +147,7 @@ def here(target: Path) -> int:
     return _size(_part(target))
 
 
-def _check_status(response: httpx.Response, remote: Remote) -> None:
+def _check_status(response: httpx2.Response, remote: Remote) -> None:
     if response.status_code >= 500 or response.status_code in (408, 429):
         raise _Interrupted(f"answers {response.status_code} {response.reason_phrase}")
     if response.status_code not in (200, 206):
@@ -155,12 +155,12 @@ def _check_status(response: httpx.Response, remote: Remote) -> None:
         raise Refused(f"{remote.name} cannot be fetched: the server answers {answer}.", response.status_code)
 
 
-def _goes_on(response: httpx.Response, have: int) -> bool:
+def _goes_on(response: httpx2.Response, have: int) -> bool:
     """Whether the body is what follows the first ``have`` bytes."""
     return response.status_code == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
 
 
-def _total(response: httpx.Response) -> int:
+def _total(response: httpx2.Response) -> int:
     """The whole file's length as the server says it; 0 if it does not."""
     length = response.headers.get("Content-Length", "0")
     if response.status_code == 206:
@@ -168,7 +168,7 @@ def _total(response: httpx.Response) -> int:
     return int(length) if length.isdigit() else 0
 
 
-def _copy(response: httpx.Response, write: Callable[[bytes], object], have: int, tell: Callable[[int], None]) -> int:
+def _copy(response: httpx2.Response, write: Callable[[bytes], object], have: int, tell: Callable[[int], None]) -> int:
     told = 0.0
     for block in response.iter_raw():
         write(block)
@@ -180,7 +180,7 @@ def _copy(response: httpx.Response, write: Callable[[bytes], object], have: int,
     return have
 
 
-def _remember(target: Path, response: httpx.Response) -> None:
+def _remember(target: Path, response: httpx2.Response) -> None:
     """What tells this version of the file from another: a request for the rest is only heeded while it holds."""
     tag = response.headers.get("ETag", "")
     if not tag or tag.startswith("W/"):

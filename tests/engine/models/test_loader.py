@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine.contract import LoadCancelled, Loading, Request
-from engine.models import conversion, names, preparation
+from engine.models import conversion, converter, names, preparation
 from engine.models.conversion import convert
 from engine.models.errors import (
     ConversionFailed,
@@ -141,9 +141,9 @@ class TestConversionEndsBadly:
 
     def test_room_is_looked_for_first(self, tiny_gguf, monkeypatch, tmp_path):
         path = tiny_gguf()
-        monkeypatch.setattr(conversion.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1})())
+        monkeypatch.setattr(converter.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1})())
         with pytest.raises(DiskFull, match="only 0 MB are free"):
-            conversion._check_room(conversion.read_header(path).parameters, tmp_path, "int8")
+            converter._check_room(converter.read_header(path).parameters, tmp_path, "int8")
 
     def test_two_starts_at_once_convert_once(self, tiny_gguf, home, monkeypatch):
         path = tiny_gguf()
@@ -236,8 +236,12 @@ class TestHubCache:
         monkeypatch.setattr(names, "why_no_cuda", lambda: "")  # nothing is loaded here
         ready = prepare("smollm2", device="cuda", offline=True, progress=quiet, cancelled=never)
         assert (ready.folder, ready.precision) == (folder, "bfloat16")
-        with pytest.raises(DownloadFailed, match="Q4_1"):
-            prepare("smollm2", device="cpu", offline=True, progress=quiet, cancelled=never)
+
+    @needs_int8
+    def test_a_cpu_makes_do_with_safetensors_where_only_they_are_here(self, cached, home):
+        cached("HuggingFaceTB/SmolLM2-135M-Instruct")
+        ready = prepare("smollm2", device="cpu", offline=True, progress=quiet, cancelled=never)
+        assert ready.folder.name.startswith("HuggingFaceTB--SmolLM2-135M-Instruct-int8-")
 
 
 @pytest.mark.real_model

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import replace
 
-import httpx
+import httpx2
 import numpy as np
 import pytest
 
@@ -30,7 +30,7 @@ def fetch(server, tmp_path):
     seen = []
 
     def run(**changes):
-        with httpx.Client(trust_env=False) as client:
+        with httpx2.Client(trust_env=False) as client:
             download = Download(client, stall_s=0.4, pause_s=0.01)
             download.fetch(replace(known, **changes), tmp_path / "file", lambda *counts: seen.append(counts))
         assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]

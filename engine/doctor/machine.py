@@ -1,0 +1,63 @@
+"""Processor, memory, GPU: where models run, and what fits."""
+
+import re
+import sys
+
+from engine.device import Gpu, Machine, memory_free, survey, torch_build_has_cuda
+from engine.doctor.finding import BAD, GOOD, NOTE, WEAK, Finding
+from engine.models.catalog import DEFAULT, catalog
+from engine.models.memory_plan import MemoryPlan, Part
+from engine.models.names import choose_device, choose_precision, find_entry
+
+_LITTLE = 2_000_000_000  # bytes: the default model with one candidate
+
+
+def machine() -> list[Finding]:
+    found = survey()
+    return [_system(found), _processor(found), _memory(found), *_gpus(found), _default_model()]
+
+
+def _system(found: Machine) -> Finding:
+    text = f"{found.system}, Python {sys.version.split()[0]}"
+    if found.system.startswith("Linux"):
+        return Finding("system", GOOD, text)
+    return Finding("system", WEAK, text, "Test runs are sealed on Linux only; on Windows, start Bassline inside WSL2.")
+
+
+def _processor(found: Machine) -> Finding:
+    text = f"{found.processor}, {found.cores} cores" + "".join(f", {name}" for name in found.instructions)
+    if not re.fullmatch(r"x86_64|amd64", found.processor.lower()):
+        return Finding("processor", WEAK, text, "int8 needs an x86 processor; models run in float32 here.")
+    if "avx2" not in found.instructions:
+        return Finding("processor", WEAK, text, "Without AVX2 int8 is slow; a newer machine or a server helps.")
+    return Finding("processor", GOOD, text)
+
+
+def _memory(found: Machine) -> Finding:
+    text = f"{found.memory_free / 1e9:.1f} of {found.memory_total / 1e9:.1f} GB free"
+    if found.memory_free < _LITTLE:
+        return Finding("memory", WEAK, text, "Close other programs, or choose a smaller model.")
+    return Finding("memory", GOOD, text)
+
+
+def _gpus(found: Machine) -> list[Finding]:
+    if not found.gpus:
+        return [Finding("GPU", NOTE, "no NVIDIA GPU; models run on the processor")]
+    return [_gpu(number, gpu) for number, gpu in enumerate(found.gpus)]
+
+
+def _gpu(number: int, gpu: Gpu) -> Finding:
+    text = f"{gpu.name}, {gpu.memory_free / 1e9:.1f} of {gpu.memory_total / 1e9:.1f} GB free, driver {gpu.driver}"
+    if not torch_build_has_cuda():
+        return Finding(f"GPU {number}", BAD, text, "This torch has no CUDA; install its CUDA build to use the GPU.")
+    return Finding(f"GPU {number}", GOOD, text)
+
+
+def _default_model() -> Finding:
+    entry = find_entry(DEFAULT) or catalog().model[0]
+    kind = choose_device("auto")
+    plan = MemoryPlan(Part(entry.shape, choose_precision("auto", kind), kind), free=memory_free(kind))
+    text = f"{entry.title} on {kind}: {plan.sentence()}"
+    if plan.largest_width(most=1) == 0:
+        return Finding("default model", BAD, text, "Close other programs, or use a server (`servers add`).")
+    return Finding("default model", GOOD, text)

@@ -1,0 +1,43 @@
+"""Which layers stand between a candidate's code and this computer: a box is made and looked at."""
+
+import queue
+
+from engine.contract import BasslineError
+from engine.doctor.finding import BAD, GOOD, WEAK, Finding
+from engine.runner.client import RunnerClient
+from engine.runner.protocol import Answer, Lamps
+
+WAIT_S = 30.0
+
+
+def protection() -> list[Finding]:
+    answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    client = RunnerClient(answers.put)
+    try:
+        client.probe()
+        while not isinstance(lamps := answers.get(timeout=WAIT_S), Lamps):
+            pass
+    except BasslineError as error:
+        return [Finding("sandbox", BAD, str(error))]
+    except queue.Empty:
+        text = f"the test runner did not answer in {WAIT_S:.0f} s"
+        return [Finding("sandbox", BAD, text, "Try `main.py test` on a small file, and report what it says.")]
+    finally:
+        client.close()
+    return [_sandbox(lamps), *_layers(lamps)]
+
+
+def _sandbox(lamps: Lamps) -> Finding:
+    if lamps.sealed:
+        return Finding("sandbox", GOOD, "a box was made, and kept what it must")
+    return Finding(
+        "sandbox",
+        WEAK,
+        f"none: {lamps.note}; Bassline asks before it runs anything",
+        "Install bubblewrap (`apt-get install bubblewrap`), and let ordinary users make user namespaces.",
+    )
+
+
+def _layers(lamps: Lamps) -> list[Finding]:
+    state = GOOD if lamps.sealed else WEAK
+    return [Finding(name, state, sentence) for name, sentence in lamps.lamps.items()]
