@@ -8,6 +8,7 @@ from engine.text_end import TextEnd
 
 # What servers say besides "stop"; whatever else they say, the text came to its own end.
 _FINISHES = {"length": "length", "max_tokens": "length", "content_filter": "error", "abort": "error", "error": "error"}
+_LONGEST = 32  # characters that no text has per token
 
 
 @dataclass
@@ -41,6 +42,12 @@ class Candidate:
         """``tokens`` is exact."""
         return bool(self._log_probs)
 
+    @property
+    def _is_too_long(self) -> bool:
+        """The server goes on past the limit. Pieces that are not counted may be parts of tokens: then by length."""
+        limit = self.sampling.max_tokens
+        return self.tokens > limit if self.counted else len(self.text) > limit * _LONGEST
+
     def add(self, piece: Piece) -> str:
         """Take in what came; the text that can be shown now. It ends at a stop string, whoever was to look for it."""
         self.heard = True
@@ -52,6 +59,8 @@ class Candidate:
         self.text += text
         if stopped:
             self.stop_reason = "stop"
+        elif self._is_too_long and not self.finish:
+            text += self.end("length")
         return text
 
     def end(self, reason: str) -> str:

@@ -83,7 +83,7 @@ class Heeded:
                 # The two names of one penalty are sent together; it is enough that the server takes one.
                 if name != "repeat_penalty" and not await self._heeds(name):
                     words = name.replace("_", " " if "penalty" in name else "-")
-                    raise BadRequest(f"This server does not heed the {words}; leave it as it is without one.")
+                    raise BadRequest(f"This server does not heed the {words}; switch it off, or choose another server.")
         if request.mode == "fill-in-the-middle" and not await self._heeds("suffix"):
             raise BadRequest("This server does not fill gaps; choose completion mode, or a server and model that do.")
 

@@ -178,6 +178,22 @@ def test_a_text_that_reached_its_limit_is_cut(server: FakeServer, play: Playing)
     assert play.ends[1].tokens == 2
 
 
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_server_that_ignores_the_limit_is_cut_off(server: FakeServer, play: Playing, counted: bool) -> None:
+    connect(play, server)
+
+    def answer(exchange: Exchange) -> None:
+        exchange.begin()
+        more = {"logprobs": {"content": [{"logprob": -1.0}]}} if counted else {}
+        for _ in range(2000):
+            exchange.text("word ", **more)
+
+    server.answer = answer
+    assert play.play(request(max_tokens=10)).outcome == "finished"
+    assert (play.ends[1].state, play.ends[1].stop_reason) == ("cut", "length")
+    assert len(play.texts[1]) == (55 if counted else 325)
+
+
 def test_tokens_are_the_servers_count_where_it_counts(server: FakeServer, play: Playing) -> None:
     connect(play, server, without="logprobs")
 
@@ -220,7 +236,7 @@ def test_stop_closes_every_connection_at_once(server: FakeServer, play: Playing,
     connect(play, server, without)
     server.answer = words_for_ever
     play.start(request(3))
-    play.until(lambda event: isinstance(event, TextAdded))
+    play.until(lambda event: isinstance(event, TextAdded) and event.candidate == 1)
     stopped = time.monotonic()
     play.submit(Cancel("run"))
     assert play.finish().outcome == "stopped"

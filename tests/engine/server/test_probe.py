@@ -190,7 +190,7 @@ def test_an_option_that_is_not_heeded_is_refused(
     play.load(server.address)
     outcome = play.play(request(sampling=sampling))
     assert (outcome.outcome, outcome.metrics) == ("refused", None)
-    assert outcome.reason == f"This server does not heed the {words}; leave it as it is without one."
+    assert outcome.reason == f"This server does not heed the {words}; switch it off, or choose another server."
     assert server.asked_for(PROMPT) == []
 
 

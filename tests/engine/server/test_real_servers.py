@@ -177,7 +177,7 @@ def test_options_beyond_the_common_ones_are_heeded_or_refused(real: Real, play: 
     if real.name == "llama":
         assert outcome.outcome == "finished"
     else:
-        assert outcome.reason == "This server does not heed the top-k; leave it as it is without one."
+        assert outcome.reason == "This server does not heed the top-k; switch it off, or choose another server."
 
 
 def test_a_gap_is_refused_by_servers_that_do_not_fill_it(play: Playing) -> None:
