@@ -24,7 +24,7 @@ def alive(kind):
 
 @pytest.fixture
 def play(monkeypatch):
-    """``play(jobs, cancel)``: run so many jobs on one engine; tensor bytes alive when an early and the last one start."""
+    """``play(jobs, cancel)``: run so many jobs on one engine; tensor bytes alive when an early and the last start."""
     monkeypatch.setattr("engine.sampler.engine.check_pair", lambda target, draft: None)
     target = build(spread=0.4)
     modules = {"target": target, "draft": noisy_copy(target, 0.05)}
