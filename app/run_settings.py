@@ -22,6 +22,7 @@ class RunSettings:
     speculation: Speculation = field(default_factory=Speculation)
     time_budget_s: float | None = None
     seed: int | None = None
+    ignore_fit: bool = False
     goal: str = Request.goal
     width: int = Request.width
     system: str = Request.system
@@ -30,7 +31,7 @@ class RunSettings:
     def choice(self) -> ModelChoice:
         """Raises BadRequest when no model is named."""
         if not self.model.startswith(SERVER):
-            return ModelChoice(self.model, self.draft, self.precision)
+            return ModelChoice(self.model, self.draft, self.precision, ignore_fit=self.ignore_fit)
         address, _, name = self.model.partition("#")
         return ModelChoice(name or "default", server=address)
 

@@ -43,8 +43,14 @@ class WaysOut(QObject):
         if draft:
             alone = replace(settings, draft="")
             choices.append((tr("No draft model"), lambda: self._again(alone)))
+        if not running and not settings.ignore_fit:
+            choices.append((tr("Load all the same"), self._insist))
         choices.append((tr("Smaller model"), bar.open_models))
         return choices
+
+    def _insist(self) -> None:
+        self._window.bar.insist()
+        self._generate()
 
     def _again(self, settings: RunSettings) -> None:
         self._window.bar.apply(settings)

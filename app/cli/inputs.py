@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engine.contract import BadRequest
 from engine.runner.forms import BrokenTests, parse
+from engine.session import settings
 
 STDIN = "-"
 
@@ -49,6 +50,8 @@ def read_tests(path: Path | None) -> str:
     """The tests, byte for byte; empty when none were named. Raises BadRequest, also when they cannot be used."""
     if path is None:
         return ""
+    if not settings.load().settings.run_code:
+        raise BadRequest(f"Running code is switched off in {settings.settings_file()} (run_code); nothing was run.")
     tests = read_text(path, "tests file")
     if not tests.strip():
         raise BadRequest(f"The tests file {path} is empty; write at least one assert in it.")

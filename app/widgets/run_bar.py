@@ -46,6 +46,7 @@ class RunBar(QWidget):
         self.setAccessibleName(tr("Run settings"))
         self._model = self._model_box(models)
         self._found: list[str] = []
+        self._insisted = ""
         self._fit = ElidedLabel()
         self._fit.setAccessibleName(tr("Fit in memory"))
         self._candidates = NumberField(
@@ -93,6 +94,7 @@ class RunBar(QWidget):
                 sampling=Sampling(self._temperature.number(), max_tokens=self._max_tokens.whole()),
                 time_budget_s=budget or None,
                 seed=int(self._seed.text()) if self._seed.text() else None,
+                ignore_fit=bool(self.model) and self.model == self._insisted,
             )
         )
 
@@ -144,6 +146,10 @@ class RunBar(QWidget):
             self._model.insertItem(self._model.count() - 1, title, name)
         self._found = [name for _, name in fresh]
         self.choose_model(chosen)
+
+    def insist(self) -> None:
+        """The chosen model is to be loaded even if the memory plan says that it will not fit."""
+        self._insisted = self.model
 
     def open_models(self) -> None:
         """Show what there is to choose from."""

@@ -56,6 +56,15 @@ def test_a_run_is_not_kept_when_nobody_wants_it(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr() == ("", "There are no runs yet.\n")
 
 
+def test_no_code_runs_when_the_settings_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings.keep(replace(Settings(), run_code=False))
+    tests = tmp_path / "t.py"
+    tests.write_text("assert open('ran', 'w')")
+    assert generate("--tests", str(tests), "--yes") == 2
+    assert main(["test", "--solution", str(tests), "--tests", str(tests), "--yes"]) == 2
+    assert capsys.readouterr().err.count("Running code is switched off in ") == 2
+
+
 @pytest.mark.usefixtures("two_runs")
 def test_list_and_search(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["history"]) == 0

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtGui import QStandardItemModel
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.dialogs.models import ModelsDialog
 from app.dialogs.question import Question
 from app.item_models.models import about, row
-from engine.contract import LoadCancelled, Loading
+from engine.contract import LoadCancelled, LoadFailed, Loading
 from engine.models import library, preparation
 from engine.models.errors import DiskFull
 from engine.models.library import Listed
@@ -218,3 +218,16 @@ def test_remove_asks_and_says_what_it_freed(
     dialog.findChildren(Question)[-1].yes.click()
     qtbot.waitUntil(lambda: dialog._said.text() == "Qwen 0.5B is removed; 1.2 GB are free again.")
     assert removed == ["qwen2.5-coder-0.5b"]
+
+
+def test_a_model_that_does_not_fit_can_be_insisted_on(on: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    ways_out, bar = on.controller.ways_out, on.window.bar
+    monkeypatch.setattr(ways_out, "_generate", lambda: asked.append(bar.settings().choice.ignore_fit))
+    bar.choose_model("qwen2.5-coder-7b")
+    ways_out.say(LoadFailed("It needs 9.1 GB, and 4.0 GB are free.", kind="out-of-memory"))
+    buttons = {button.text(): button for button in on.window.notice.findChildren(QPushButton)}
+    buttons["Load all the same"].click()
+    assert asked == [True]
+    bar.choose_model("smollm2-135m")  # it was said of the other one
+    assert not bar.settings().choice.ignore_fit
