@@ -39,6 +39,8 @@ class Timing:
     first_token_s: float | None
     tokens: int
     acceptance: float | None = None
+    draft_length: float | None = None
+    plain_share: float | None = None
 
 
 class Contender(Protocol):
@@ -98,6 +100,8 @@ class Ours:
             metrics.time_to_first_token_s,
             round(metrics.tokens_per_second * decode_s),
             metrics.acceptance_rate,
+            metrics.mean_draft_length,
+            metrics.plain_step_share,
         )
 
 

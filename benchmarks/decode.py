@@ -1,9 +1,10 @@
 """How fast do n answers to one prompt come, against regular decoding and against stock ``generate``?
 
-    python -m benchmarks.decode [--prompt roman] [-n 8] [--max-tokens 200] [--repeat 3] [--json FILE]
+    python -m benchmarks.decode [--prompts roman lru] [-n 1 2 4 8 16] [--temperature 0.8] [--repeat 3] [--json FILE]
 
-All contenders take turns in one process, so that whatever disturbs the machine disturbs them alike; figures are
-medians over the turns, with the spread (highest less lowest, as a share of the median) behind them.
+All contenders take turns on the same prompt in one process, so that whatever disturbs the machine disturbs them alike.
+Answers are whole (up to ``--max-tokens``). Figures are medians over prompts and turns; a ratio is the median of each
+turn's own ratio to regular decoding, its spread (lowest to highest) behind it.
 """
 
 import argparse
@@ -25,28 +26,39 @@ from engine.contract import ModelChoice, Sampling, Speculation  # noqa: E402
 
 PROMPTS = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
 OURS = {
-    "ours, no draft": Speculation("none", "fixed:0"),
-    "ours, suffix, fixed 4": Speculation("suffix", "fixed:4"),
-    "ours, suffix, goodput": Speculation("suffix", "goodput"),
+    "no draft": Speculation("none", "fixed:0"),
+    "goodput": Speculation("auto", "goodput"),
+    "suffix": Speculation("suffix", "goodput"),
+    "draft model": Speculation("draft-model", "goodput"),
+    "hybrid": Speculation("hybrid", "goodput"),
+    "bass": Speculation("auto", "bass"),
+    "fixed 4": Speculation("auto", "fixed:4"),
+    "goodput, rejection": Speculation("auto", "goodput", "rejection"),
+    "suffix, rejection": Speculation("suffix", "goodput", "rejection"),
+    "draft model, rejection": Speculation("draft-model", "goodput", "rejection"),
+    "hybrid, rejection": Speculation("hybrid", "goodput", "rejection"),
 }
-BASELINE = "ours, no draft"
+STOCK = {"stock float32": "float32", "stock int8": "int8"}
+BASELINE = "no draft"
+
+Turn = dict[str, Timing]  # by contender
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
-    sampling = Sampling(temperature=options.temperature, top_p=0.95, max_tokens=options.max_tokens)
-    engine = OurEngine(ModelChoice(options.model, precision=options.precision))
-    contenders: list[Contender] = [Ours(name, engine, how) for name, how in OURS.items()]
-    if not options.no_stock:
-        contenders.append(Stock("stock generate, float32", options.model, "float32"))
-    turns, loads = [], []
-    for turn in range(options.repeat):
-        timings: dict[str, Timing] = {}
-        for contender in contenders if turn % 2 == 0 else contenders[::-1]:
-            loads.append(others_load())
-            timing = timings[contender.name] = contender.run(PROMPTS[options.prompt], options.n, sampling, seed=turn)
-            print(f"turn {turn + 1}: {contender.name}: {timing.tokens_per_second:.1f} tokens/s", file=sys.stderr)
-        turns.append(timings)
+    engine = OurEngine(ModelChoice(options.model, options.draft, precision=options.precision))
+    contenders = open_contenders(options, engine)
+    turns: dict[int, list[Turn]] = {n: [] for n in options.n}
+    loads = []
+    for repeat in range(options.repeat):
+        for n, prompt in ((n, prompt) for n in options.n for prompt in options.prompts):
+            turn: Turn = {}
+            for contender in contenders if len(turns[n]) % 2 == 0 else contenders[::-1]:
+                loads.append(others_load())
+                turn[contender.name] = contender.run(PROMPTS[prompt], n, sampling(options), seed=repeat)
+            turns[n].append(turn)
+            speeds = ", ".join(f"{name} {timing.tokens_per_second:.1f}" for name, timing in turn.items())
+            print(f"turn {repeat + 1}, n = {n}, {prompt}: tokens/s {speeds}", file=sys.stderr)
     engine.close()
     result = {
         "question": "decode",
@@ -54,53 +66,70 @@ def main(arguments: list[str] | None = None) -> int:
         "machine": facts(),
         "others_load": max(loads),
         "void": max(loads) > QUIET,
-        "turns": [{name: asdict(timing) for name, timing in turn.items()} for turn in turns],
+        "turns": {n: [{name: asdict(t) for name, t in turn.items()} for turn in many] for n, many in turns.items()},
     }
-    print_table(result)
+    print_tables(result)
     if options.json:
         Path(options.json).write_text(json.dumps(result, indent=1), encoding="utf-8")
     return 0
 
 
+def sampling(options: argparse.Namespace) -> Sampling:
+    return Sampling(temperature=options.temperature, top_p=0.95, max_tokens=options.max_tokens)
+
+
+def open_contenders(options: argparse.Namespace, engine: OurEngine) -> list[Contender]:
+    names = options.contenders if BASELINE in options.contenders else [BASELINE, *options.contenders]
+    return [
+        Stock(name, options.model, STOCK[name]) if name in STOCK else Ours(name, engine, OURS[name]) for name in names
+    ]
+
+
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.decode", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--model", default="default")
+    parser.add_argument("--draft", default="", help="a draft model")
     parser.add_argument("--precision", default="auto")
-    parser.add_argument("--prompt", choices=PROMPTS, default="roman")
-    parser.add_argument("-n", type=int, default=8, help="candidates")
-    parser.add_argument("--max-tokens", type=int, default=200)
+    parser.add_argument("--prompts", nargs="+", choices=PROMPTS, default=list(PROMPTS))
+    parser.add_argument("-n", type=int, nargs="+", default=[8], help="candidates")
+    parser.add_argument("--max-tokens", type=int, default=512)
     parser.add_argument("--temperature", type=float, default=0.8)
-    parser.add_argument("--repeat", type=int, default=3, help="turns of each contender")
-    parser.add_argument("--no-stock", action="store_true", help="leave stock generate out")
+    parser.add_argument("--repeat", type=int, default=1, help="turns of each contender with each prompt")
+    parser.add_argument("--contenders", nargs="+", choices=[*OURS, *STOCK], default=["goodput"])
     parser.add_argument("--json", help="write everything measured to this file")
     return parser.parse_args(arguments)
 
 
-def print_table(result: dict[str, Any]) -> None:
+def print_tables(result: dict[str, Any]) -> None:
     options, machine = result["options"], result["machine"]
     print(f"{machine['cpu']}; Python {machine['python']}; {machine['date']}; commit {machine['commit']}")
+    pair = options["model"] + (f" with draft {options['draft']}" if options["draft"] else "")
     print(
-        f"prompt {options['prompt']}, n = {options['n']}, at most {options['max_tokens']} tokens, "
-        f"temperature {options['temperature']}, {options['repeat']} turns"
+        f"{pair}; prompts {', '.join(options['prompts'])}; at most {options['max_tokens']} tokens, "
+        f"temperature {options['temperature']}, top-p 0.95, {options['repeat']} turn(s) of each"
     )
     void = "; VOID: the machine was not idle" if result["void"] else ""
     print(f"load of others at most {result['others_load']:.2f} cores{void}")
-    print("| contender | ms/token first | last | mean | tokens/s (spread) | ratio | drafts accepted |")
-    print("|---|---|---|---|---|---|---|")
-    for name in result["turns"][0]:
-        print(row(name, result["turns"]))
+    print("| n | contender | ms/token first | last | mean | tokens/s | ratio (spread) | accepted | l | plain steps |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for n, turns in result["turns"].items():
+        for name in turns[0]:
+            print(row(n, name, turns))
 
 
-def row(name: str, turns: list[dict[str, dict[str, Any]]]) -> str:
-    """One line: medians over the turns; the ratio is the median of each turn's own ratio to the baseline."""
+def row(n: int, name: str, turns: list[dict[str, dict[str, Any]]]) -> str:
+    """One line: medians over prompts and turns. ``l``: drafts verified per row and step, on average."""
     mine = [turn[name] for turn in turns]
-    cells = [f"{median(timing[key] for timing in mine):.1f}" for key in ("ms_first", "ms_last", "ms_mean")]
-    speeds = [timing["tokens_per_second"] for timing in mine]
-    ratio = median(turn[name]["tokens_per_second"] / turn[BASELINE]["tokens_per_second"] for turn in turns)
-    spread = (max(speeds) - min(speeds)) / median(speeds)
-    accepted = [timing["acceptance"] for timing in mine if timing["acceptance"] is not None]
-    cells += [f"{median(speeds):.1f} ({spread:.0%})", f"{ratio:.2f}x", f"{median(accepted):.0%}" if accepted else "-"]
-    return f"| {name} | {' | '.join(cells)} |"
+
+    def middle(key: str, form: str) -> str:
+        known = [timing[key] for timing in mine if timing[key] is not None]
+        return format(median(known), form) if known else "-"
+
+    ratios = sorted(turn[name]["tokens_per_second"] / turn[BASELINE]["tokens_per_second"] for turn in turns)
+    cells = [str(n), name, *(middle(key, ".1f") for key in ("ms_first", "ms_last", "ms_mean", "tokens_per_second"))]
+    cells.append(f"{median(ratios):.2f}x ({ratios[0]:.2f} to {ratios[-1]:.2f})")
+    cells += [middle("acceptance", ".0%"), middle("draft_length", ".2f"), middle("plain_share", ".0%")]
+    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ def table(found: Iterable[Answers]) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def reliability(halves: list[tuple[list[Answers], list[Answers]]]) -> np.ndarray:
-    """Share of guesses that were right ``[LONGEST, CLASSES]``; each pair: counted in the first, judged by the second."""
+    """Share of right guesses ``[LONGEST, CLASSES]``; of each pair the first is counted, the second judges."""
     right, judged = np.zeros((LONGEST, CLASSES)), np.zeros((LONGEST, CLASSES))
     nothing = np.zeros((LONGEST, CLASSES), dtype=np.float32)
     for counted_in, judged_by in halves:
