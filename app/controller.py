@@ -16,6 +16,7 @@ from app.dialogs import question
 from app.engines import SCRIPTED
 from app.fitting import Fitting
 from app.history import History
+from app.judging import Judging
 from app.loading import ModelLoading, OpenEngine
 from app.models import Models
 from app.preferences import Preferences
@@ -34,7 +35,6 @@ from app.widgets.start_page import Example, examples
 from app.widgets.status_line import drafts_do_not_pay
 from app.words import tr
 from engine.contract import BasslineError, LoadFailed, Ready, Request, RunFinished
-from engine.runner.protocol import Lamps
 from engine.session.run import Run
 
 
@@ -59,6 +59,7 @@ class Controller(QObject):
         self.loading = ModelLoading(open_engine, self)
         self.running = Running(self.loading, self)
         self.testing = Testing(open_runner, self)
+        self.judging = Judging(window, self.running, self.testing, self)
         self.preparing = Preparing(window, self.loading, self)
         self.fitting = Fitting(window, self.loading, self)
         self.asking = Asking(window, self.running, self)
@@ -92,7 +93,6 @@ class Controller(QObject):
             ("generate_more", self.generate_more),
             ("stop", self.stop),
             ("cancel_candidate", lambda: self.running.stop_one(window.page.number)),
-            ("run_tests", self.run_tests),
             ("quit", self.ask_to_close),
             ("next_passing", self.next_passing),
             ("best", lambda: window.page.choose(window.candidates.best)),
@@ -106,8 +106,6 @@ class Controller(QObject):
             ("go_to_details", lambda: window.page.show_way(DETAILS)),
             ("compare", lambda: window.page.show_way(COMPARE)),
             ("tile", lambda: window.page.show_way(TILES)),
-            ("test_as_finished", self._test_finished_ones),
-            ("stop_at_first_pass", self._test_finished_ones),
         ):
             on(id, do)
         for number in range(1, 10):
@@ -117,19 +115,14 @@ class Controller(QObject):
         window.start_page.demo_chosen.connect(self.play_demo)
         window.wants_to_close.connect(self.ask_to_close)
         self.history.changed.connect(self.showing.refresh)
+        self.history.used_again.connect(self.asking.ask_again)
         self.preferences.changed.connect(self.showing.refresh)
-        self.running.in_view.connect(self.testing.attach)
-        self.running.candidate_ended.connect(self._test_finished_ones)
         self.asking.fix_wanted.connect(self.start)
         self.running.finished.connect(self._finished)
         self.loading.failed.connect(self._load_failed)
         for news in (self.testing.told, window.notice.said, window.status.flashed, self.running.told):
             news.connect(self.announcing.say)
         self.running.stuck.connect(self._offer_force)
-        self.testing.passed.connect(self._first_pass)
-        self.testing.looked.connect(self._first_words)
-        self.testing.consent_needed.connect(self._ask_consent)
-        self.testing.failed.connect(window.notice.say)
         self.preferences.changed.connect(self._heed_settings)
         self._heed_settings()
 
@@ -184,9 +177,6 @@ class Controller(QObject):
         self.running.stop()
         self.testing.cancel()
 
-    def run_tests(self) -> None:
-        self.testing.test(self.window.tests.text())
-
     def next_passing(self) -> None:
         if self.run is not None:
             passing = sorted(n for n, candidate in self.run.candidates.items() if candidate.passed)
@@ -224,21 +214,6 @@ class Controller(QObject):
 
     # What needs more than one part.
 
-    def _test_finished_ones(self) -> None:
-        wanted = self.window.is_on("test_as_finished") or self.window.is_on("stop_at_first_pass")
-        stopped = self.run is not None and self.run.state == "stopping"
-        if wanted and not stopped and not self.window.tests.blank and self.preferences.settings.run_code:
-            self.testing.test(self.window.tests.text())
-
-    @Slot(int)
-    def _first_pass(self, number: int) -> None:
-        """The run has what it was asked for; what is in test already may still end."""
-        if self.window.is_on("stop_at_first_pass") and self.running.busy and not self.situation().stopping:
-            self.running.stop()
-            words = tr("Candidate {number} passed; the others were stopped.").format(number=number)
-            self.window.status.flash(words)
-            self.window.page.choose(number)
-
     @Slot(object)
     def _finished(self, event: RunFinished) -> None:
         run, window = self.run, self.window
@@ -262,29 +237,10 @@ class Controller(QObject):
             choices=[(tr("Stop by force"), self.running.force)],
         )
 
-    @Slot(object)
-    def _first_words(self, lamps: Lamps) -> None:
-        """What a person should have read once about running what a model wrote."""
-        if lamps.words and not self.window.remembered("told_about_running"):
-            self.window.remember("told_about_running", "yes")
-            self.window.notice.say(lamps.words, tone="warning")
-
-    @Slot(str, str)
-    def _ask_consent(self, sentence: str, kind: str) -> None:
-        ask = question.same_process if kind == "same_process" else question.consent
-        dialog = ask(self.window, sentence)
-        dialog.finished.connect(self._answer_consent)
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
-
-    def _answer_consent(self, result: int) -> None:
-        if not result:
-            self.window.actions_by_id["test_as_finished"].setChecked(False)
-        self.testing.answer_consent(bool(result))
-
     @Slot()
     def _heed_settings(self) -> None:
         self.saving.editor = self.preferences.settings.editor
+        self.judging.allowed = self.preferences.settings.run_code
         self.showing.refresh()
 
     def situation(self) -> Situation:

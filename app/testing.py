@@ -19,6 +19,8 @@ from engine.session.run import Run
 class Runner(Protocol):
     """The part of ``engine.runner.client.RunnerClient`` that the window needs."""
 
+    def probe(self) -> None: ...
+
     def test(self, test: Test) -> None: ...
 
     def cancel(self, id: str) -> None: ...
@@ -40,7 +42,8 @@ class Testing(QObject):
     changed = Signal(int)
     passed = Signal(int)
     told = Signal(str)  # a sentence for who does not see the window
-    consent_needed = Signal(str)
+    looked = Signal(object)  # Lamps: what holds on this machine, once per runner
+    consent_needed = Signal(str, str)  # a sentence, and what it is for: consent or same_process
     failed = Signal(str)
     _answered = Signal(object)
 
@@ -50,7 +53,8 @@ class Testing(QObject):
         self._runner: Runner | None = None
         self._run: Run | None = None
         self._started_at = 0.0
-        self._consent = False
+        self._agreed: set[str] = set()  # kinds of consent
+        self._asking = ""
         self._waiting: list[int] = []  # for consent
         self._open: set[str] = set()
         self._ending: set[str] = set()  # cancelled, and not yet confirmed by the runner
@@ -78,12 +82,12 @@ class Testing(QObject):
 
     def answer_consent(self, given: bool) -> None:
         waiting, self._waiting = self._waiting, []
-        self._consent = given
         if not given:
             self.cancel()
-        else:
-            for number in waiting:
-                self._submit(number)
+            return
+        self._agreed.add(self._asking)
+        for number in waiting:
+            self._submit(number)
 
     def cancel(self) -> None:
         """End every test run at once; candidates without a verdict are *not run* again."""
@@ -109,9 +113,19 @@ class Testing(QObject):
         if name in self._ending:
             return  # its turn comes when the runner has let go of the last one by that name
         try:
-            self._runner = self._runner or self._open_runner(self._answered.emit)
+            if self._runner is None:
+                self._runner = self._open_runner(self._answered.emit)
+                self._runner.probe()
             self._open.add(name)
-            self._runner.test(Test(name, self._run.candidates[number].code, self._run.tests, consent=self._consent))
+            self._runner.test(
+                Test(
+                    name,
+                    self._run.candidates[number].code,
+                    self._run.tests,
+                    consent="consent" in self._agreed,
+                    same_process="same_process" in self._agreed,
+                )
+            )
         except BasslineError as error:
             self._open.discard(name)
             self._run.forget_queued_tests()
@@ -126,6 +140,7 @@ class Testing(QObject):
     @Slot(object)
     def _take(self, answer: Answer) -> None:
         if isinstance(answer, Lamps):
+            self.looked.emit(answer)
             return
         ending = answer.id in self._ending
         if isinstance(answer, TestFinished | ConsentNeeded):
@@ -152,5 +167,6 @@ class Testing(QObject):
         elif isinstance(answer, ConsentNeeded):
             self._waiting.append(number)
             if len(self._waiting) == 1:
-                self.consent_needed.emit(answer.sentence)
+                self._asking = answer.kind
+                self.consent_needed.emit(answer.sentence, answer.kind)
         self.changed.emit(number)

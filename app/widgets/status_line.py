@@ -66,7 +66,7 @@ class StatusLine(QWidget):
         """A button with ``words``; without any it goes away."""
         self._do = do
         self._offer.setText(words)
-        self._offer.setAccessibleName(words)
+        self._offer.setAccessibleName(words or tr("Offer"))
         self._offer.setToolTip(tip)
         self._offer.setVisible(bool(words))
 

@@ -6,7 +6,9 @@ from app.highlight import displayed
 from app.item_models.table import Cell, TableModel
 from app.theme import Theme, monospace
 from app.widgets.controls import label, set_tone
+from app.widgets.lamps import LampsView
 from app.widgets.result_table import ResultTable
+from app.words import tr
 from engine.runner.report import Report
 from engine.session.run import Candidate
 
@@ -37,15 +39,14 @@ class TestLog(QWidget):
     def __init__(self, theme: Theme, parent: QWidget | None = None):
         super().__init__(parent)
         self._verdict = label(role="heading", wrap=True)
-        self._verdict.setAccessibleName("Verdict")
-        self._lamps = label(tone="muted", wrap=True)
-        self._lamps.setAccessibleName("What held")
-        self._tests = TableModel(("Test", "Result", "Why"), self)
-        self._table = ResultTable(theme, self._tests, "Test results")
-        self._output_title = label("Printed", tone="muted")
+        self._verdict.setAccessibleName(tr("Verdict"))
+        self._lamps = LampsView(theme)
+        self._tests = TableModel((tr("Test"), tr("Result"), tr("Why")), self)
+        self._table = ResultTable(theme, self._tests, tr("Test results"))
+        self._output_title = label(tr("Printed"), tone="muted")
         self.setFocusProxy(self._table)
         self._output = QPlainTextEdit()
-        self._output.setAccessibleName("Printed output")
+        self._output.setAccessibleName(tr("Printed output"))
         self._output.setReadOnly(True)
         self._output.setTabChangesFocus(True)
         self._output.setFont(monospace())
@@ -71,9 +72,12 @@ class TestLog(QWidget):
         self._output.setPlainText(printed)
         self._output.setVisible(bool(printed))
         self._output_title.setVisible(bool(printed))
-        self._lamps.setText(
-            "\n".join(f"{name.capitalize()}: {fact}" for name, fact in report.lamps.items()) if report else ""
-        )
+        self._lamps.show_lamps(report.lamps if report else {}, report.weak if report else ())
+
+    @property
+    def lamps(self) -> list[str]:
+        """What held, in sentences."""
+        return self._lamps.words
 
     @property
     def verdict(self) -> str:
@@ -82,25 +86,33 @@ class TestLog(QWidget):
 
 def _headline(candidate: Candidate, report: Report | None) -> tuple[str, str]:
     if report is None:
-        waiting = {
-            "queued": "Waiting for its turn.",
-            "running": f"Running: {candidate.tests_done} of {candidate.tests_total or '?'} tests done.",
-        }
-        return waiting.get(
-            candidate.test_state, "Not tested yet. Run tests (Ctrl+T) tests every finished candidate."
-        ), "muted"
+        return _waiting(candidate), "muted"
     words, tone = _VERDICTS[report.verdict]
-    count = f" {report.passed} of {len(report.tests)} tests passed in {report.seconds:.1f} s." if report.tests else ""
-    why = f" {displayed(candidate.why)}" if candidate.why and not report.tests else ""
-    return f"{words}{count}{why}", tone
+    parts = [tr(words)]
+    if report.tests:
+        count = tr("{n} of {all} tests passed in {time:.1f} s.")
+        parts.append(count.format(n=report.passed, all=len(report.tests), time=report.seconds))
+    if candidate.why and not report.tests:
+        parts.append(displayed(candidate.why))
+    return " ".join(parts), tone
+
+
+def _waiting(candidate: Candidate) -> str:
+    if candidate.test_state == "queued":
+        return tr("Waiting for its turn.")
+    if candidate.test_state == "running":
+        words = tr("Running: {n} of {all} tests done.")
+        return words.format(n=candidate.tests_done, all=candidate.tests_total or "?")
+    return tr("Not tested yet. Run tests (Ctrl+T) tests every finished candidate.")
 
 
 def _row(id: str, outcome: str, why: str, seconds: float) -> tuple[Cell, ...]:
     icon, tone = _OUTCOMES.get(outcome, ("tests-error", "warning"))
-    took = f"{outcome}, {seconds * 1000:.0f} ms" if seconds else outcome
+    took = f"{tr(outcome)}, {seconds * 1000:.0f} ms" if seconds else tr(outcome)
     return Cell(displayed(id)), Cell(took, icon, tone), Cell(displayed(why))
 
 
 def _printed(report: Report) -> str:
     rest = report.output_bytes - len(report.output.encode("utf-8", "replace"))
-    return displayed(report.output) + (f"\n… and {rest:,} bytes more" if rest > 0 else "")
+    more = "\n" + tr("… and {n:,} bytes more").format(n=rest) if rest > 0 else ""
+    return displayed(report.output) + more

@@ -15,15 +15,17 @@ from app.start import build
 from app.theme import Theme
 from app.widgets.main_window import MainWindow
 from engine.contract import Engine, ModelChoice
-from engine.runner.protocol import Answer, ConsentNeeded, Test, TestFinished, TestProgress, TestStarted
+from engine.runner.protocol import Answer, ConsentNeeded, Lamps, Test, TestFinished, TestProgress, TestStarted
 from engine.runner.report import Report, TestResult
 from engine.scripted import HandClock, Script, ScriptedEngine, from_texts
 
+FIRST_WORDS = "Candidates are programs that a model wrote; they run in a sealed box."
 LAMPS = {
     "files": "the candidate sees no file of yours",
     "network": "no network",
     "memory": "limited to 1 GiB",
     "processes": "limited, and all ended afterwards",
+    "verdict": "given outside of the candidate's process",
 }
 ASSERTS = """\
 assert roman_to_int("III") == 3
@@ -55,6 +57,9 @@ class RehearsedRunner:
     held: list[Test] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     closed: bool = False
+
+    def probe(self) -> None:
+        self.answer(Lamps(self.sealed, LAMPS, words=FIRST_WORDS))
 
     def test(self, test: Test) -> None:
         self.heard.append(test)
