@@ -33,7 +33,7 @@ from engine.models.pairing import check_pair
 from engine.sampler.acceptance import AcceptanceRule, Coupled, Rejection
 from engine.sampler.cost_table import CostTable, measured_once
 from engine.sampler.decoder import Decoder
-from engine.sampler.device_model import open_model
+from engine.sampler.device_model import DeviceModel, open_model
 from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.drafters.draft_model import DraftModelDrafter
 from engine.sampler.drafters.hybrid import HybridDrafter
@@ -222,6 +222,10 @@ class SamplerEngine:
         if pair.ragged_draft is None:
             raise BadRequest("No draft model is loaded; name one with --draft, or choose the suffix drafter.")
         model = DraftModelDrafter(pair.ragged_draft, rule)
+        if isinstance(pair.ragged_draft, DeviceModel):
+            from engine.sampler.drafters.draft_loop import LoopedDraftDrafter  # needs triton
+
+            model = LoopedDraftDrafter(pair.ragged_draft, rule)
         if name == "draft-model":
             return model
         return HybridDrafter(SuffixDrafter(pair.ngrams), model, LIMIT if how.policy in ("auto", "goodput") else None)
