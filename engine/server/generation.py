@@ -62,7 +62,6 @@ class Generation:
         self._turns = asyncio.Semaphore(1 if self._dialect.n and self.request.width else width)
         self._first_token_at: float | None = None
         self._chunks = self._widest = 0
-        self._stopped = False
 
     async def execute(self) -> None:
         """Never raises: whatever happens, finished candidates are told and RunFinished comes last."""
@@ -79,8 +78,9 @@ class Generation:
         except BasslineError as error:
             outcome, reason = "refused", str(error)
         except Exception as error:
+            first = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
             outcome, details = "failed", traceback.format_exc()
-            reason = f"Talking to the server failed: {type(error).__name__}. The details are worth a report."
+            reason = f"Talking to the server failed: {type(first).__name__}. The details are worth a report."
         finally:
             heed.cancel()
         for candidate in self._candidates.values():
@@ -171,16 +171,19 @@ class Generation:
                         patience.reschedule(asyncio.get_running_loop().time() + _COUNT_S)
         if alone and tokens is not None and not candidates[0].stop_reason:
             candidates[0].tokens = tokens
+        self._settle(candidates, whole)
+
+    def _settle(self, candidates: list[Candidate], whole: bool) -> None:
+        """An answer is over, ``whole`` if the server said so, else by the end of its connection. Raises BrokeOff."""
+        alone = len(candidates) == 1
         for candidate in candidates:
             if candidate.finish or (whole and not self._dialect.says_why and (candidate.heard or alone)):
-                self._end(candidate, candidate.finish or "stop")
+                self._end(candidate, "stop")
         left = [candidate for candidate in candidates if not candidate.stop_reason]
         if left and (alone or any(c.heard for c in left) or not any(c.heard for c in candidates)):
             host = self._client.server.host
             if whole:
-                raise BrokeOff(
-                    f"{host} interrupted the answer; if it serves one request at a time, set the width to 1."
-                )
+                raise BrokeOff(f"{host} interrupted the answer; if it serves one at a time, set the width to 1.")
             raise BrokeOff(f"{host} ended the answer early; the text so far is kept.")
 
     # Telling.
@@ -196,11 +199,13 @@ class Generation:
         if candidate.stop_reason:
             self._tell_end(candidate)
         elif candidate.finish and (candidate.counted or not wait_for_count):
-            self._end(candidate, candidate.finish)
+            self._end(candidate, "stop")
 
     def _end(self, candidate: Candidate, reason: str) -> None:
+        """The server's own word on the end counts for more than ``reason``."""
         if candidate.stop_reason:
             return
+        reason = candidate.finish or reason
         if candidate.finish == "error" and candidate.number not in self._faults:
             self._faults[candidate.number] = ServerFault(f"{self._client.server.host} gave up in the middle of a text.")
         if rest := candidate.end(reason):
@@ -210,7 +215,8 @@ class Generation:
     def _fail(self, candidates: list[Candidate], fault: BasslineError) -> None:
         for candidate in candidates:
             if not candidate.stop_reason:
-                self._faults[candidate.number] = fault
+                if not candidate.finish:
+                    self._faults[candidate.number] = fault
                 self._end(candidate, "error")
 
     def _tell_end(self, candidate: Candidate) -> None:

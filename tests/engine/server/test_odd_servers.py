@@ -158,7 +158,7 @@ FAULTS: dict[str, tuple[Answer, str]] = {
     "silent": (silent, f"{HOST} said nothing for 1 s; the text so far is kept."),
     "interrupted": (
         streamed(chunk({"content": "half a"})),
-        f"{HOST} interrupted the answer; if it serves one request at a time, set the width to 1.",
+        f"{HOST} interrupted the answer; if it serves one at a time, set the width to 1.",
     ),
     "an error in the stream": (
         streamed(chunk({"content": "half a"}), {"error": {"message": "CUDA out of memory.", "code": 500}}),
@@ -187,6 +187,25 @@ def test_text_stays_when_the_answer_breaks_off(server: FakeServer, answer: Answe
     assert outcome.reason == sentence.replace("PORT", server.address.rpartition(":")[2].removesuffix("/v1"))
     assert play.texts == {1: "half a"}
     assert (play.ends[1].state, play.ends[1].stop_reason) == ("failed", "error")
+
+
+@pytest.mark.parametrize("candidates", [1, 2])
+def test_what_was_finished_stays_finished_when_the_rest_breaks_off(
+    server: FakeServer, play: Playing, candidates: int
+) -> None:
+    def answer(exchange: Exchange) -> None:
+        exchange.handler.send_response(200)
+        exchange.handler.send_header("Content-Type", "text/event-stream")
+        exchange.handler.send_header("Content-Length", "100000")
+        exchange.handler.end_headers()
+        for index in range(candidates):
+            exchange.text("ab", index, "stop")
+        exchange.handler.connection.shutdown(socket.SHUT_RDWR)
+
+    outcome = run_with(play, server, answer, candidates)
+    assert (outcome.outcome, outcome.reason) == ("finished", "")
+    assert {end.state for end in play.ends.values()} == {"done"}
+    assert set(play.texts.values()) == {"ab"}
 
 
 def test_candidates_that_finished_stay_when_others_break_off(server: FakeServer, play: Playing) -> None:
