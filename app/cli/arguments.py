@@ -141,6 +141,9 @@ def _add_generate(commands: "argparse._SubParsersAction[_Parser]") -> None:
         help=_default(Request.candidates, "how many candidates"),
     )
     command.add_argument("--tests", type=Path, metavar="FILE", help="tests in Python: bare asserts or a pytest file")
+    command.add_argument(
+        "--stop-at-first-pass", action="store_true", help="stop the others when a candidate passes its tests"
+    )
     command.add_argument("--export", metavar="FOLDER", help="save all candidates, the tests and result.json there")
     command.add_argument("--no-history", action="store_true", help="do not keep this run in the history")
     command.add_argument("--overwrite", action="store_true", help="let --export replace an earlier run in that folder")

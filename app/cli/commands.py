@@ -89,12 +89,14 @@ def generate(arguments: argparse.Namespace) -> int:
     request = request_of(arguments, read_prompt(arguments), read_suffix(arguments))
     choice = choice_of(arguments)
     tests, folder = read_tests(arguments.tests), export_folder(arguments.export)
+    if arguments.stop_at_first_pass and not tests:
+        raise BadRequest("--stop-at-first-pass needs tests; name a file with --tests.")
     if folder is not None:
         _check_export_folder(folder, arguments.overwrite, bool(tests))
     progress = open_progress(arguments.progress)
     engine = open_engine(choice)
     with _kept(arguments, progress) as recorder:
-        job, ask = Job(request, choice, tests), _asker(arguments.yes)
+        job, ask = Job(request, choice, tests, arguments.stop_at_first_pass), _asker(arguments.yes)
         generation = Generation(job, engine, RunnerClient, ask, progress, recorder)
         generation.play()
     run = generation.run

@@ -37,7 +37,7 @@ from engine.runner.protocol import (
     TestStarted,
 )
 from engine.session.recorder import Recorder
-from engine.session.run import Run
+from engine.session.run import Candidate, Run
 
 _NAME = "run"
 _TICK_S = 0.1
@@ -71,11 +71,15 @@ AskConsent = Callable[[str], bool]
 
 @dataclass(frozen=True)
 class Job:
-    """What to generate, with which models, against which tests. Empty ``tests``: none."""
+    """What to generate, with which models, against which tests. Empty ``tests``: none.
+
+    ``first_pass``: be done when one candidate has passed.
+    """
 
     request: Request
     choice: ModelChoice
     tests: str = ""
+    first_pass: bool = False
 
 
 class Interrupt:
@@ -199,9 +203,19 @@ class Generation:
                     self.run.record(number, answer.report, time.monotonic() - self._started_at)
                     if self._recorder is not None:
                         self._recorder.note(self.run)
+                    self._first_pass(candidate)
             case ConsentNeeded():
                 self._consent_needed(number, answer.sentence)
         self._progress.tested(self.run, number)
+
+    def _first_pass(self, candidate: Candidate) -> None:
+        """Where one is enough, the run has what it was asked for."""
+        if self.job.first_pass and candidate.passed:
+            self._progress.note(f"Candidate {candidate.number} passed; the others are stopped.")
+            self._stop_testing()
+            if not self.run.ended:
+                self.run.stop()
+                self._engine.submit(Cancel(_NAME))
 
     def _consent_needed(self, number: int, sentence: str) -> None:
         if self._consent or self._ask_consent(sentence):

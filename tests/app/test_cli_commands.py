@@ -481,3 +481,18 @@ def test_tests_that_say_nothing_about_the_solution_are_bad_use(
     monkeypatch.setattr(commands, "RunnerClient", type("Runner", (FakeRunner,), {"test": test}))
     assert main(["test", "--solution", str(tmp_path / "a.py"), "--tests", str(tmp_path / "a.py")]) == 2
     assert "The tests could not be collected." in capsys.readouterr().out
+
+
+def test_stop_at_first_pass_stops_the_others(play: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    long = ScriptedCandidate(tuple("y" * 4000))
+    engine = ScriptedEngine(Script((long, ScriptedCandidate((GOOD,)), long), step_s=0.005))
+    assert play("--stop-at-first-pass", "--json", texts=("", "", ""), engine=engine) == 0
+    printed = capsys.readouterr()
+    states = {c["id"]: c["state"] for c in json.loads(printed.out)["candidates"]}
+    assert states == {1: "stopped", 2: "done", 3: "stopped"}
+    assert "Candidate 2 passed; the others are stopped." in printed.err
+
+
+def test_stop_at_first_pass_needs_tests(play: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    assert play("--stop-at-first-pass", tests_too=False) == 2
+    assert "--stop-at-first-pass needs tests" in capsys.readouterr().err
