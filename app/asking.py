@@ -12,10 +12,9 @@ from app.run_settings import RunSettings
 from app.running import Running
 from app.widgets.main_window import MainWindow
 from app.words import tr
-from engine.contract import BasslineError, Ready, Request
+from engine.contract import BasslineError, Ready, Request, Turn
 from engine.session import turns
 from engine.session.attachments import Attachment, attach, with_context
-from engine.session.run import Run
 
 
 class Asking(QObject):
@@ -27,7 +26,7 @@ class Asking(QObject):
         super().__init__(parent)
         self._window, self._running = window, running
         self._files: list[Attachment] = []
-        self._after: tuple[Run, int] | None = None  # the answer that the prompt goes on from
+        self._turns: tuple[Turn, ...] = ()  # what was said before the prompt
         for id, do in (("attach", self.ask_for_files), ("follow_up", self.follow_up), ("fix_it", self.fix)):
             window.on(id, do)
         window.files_dropped.connect(self._take)
@@ -44,22 +43,29 @@ class Asking(QObject):
         request = settings.request(prompt, secrets.randbelow(2**31))
         if self._files:
             request = replace(request, prompt=with_context(prompt, self._files))
-        if self._after is not None:
-            run, number = self._after
-            request = replace(request, turns=turns.follow_up(run, number, request.prompt).turns)
-        return request
+        return replace(request, turns=self._turns) if self._turns else request
 
     def follow_up(self) -> None:
         """From now on prompts go on from the candidate in view, until a person starts afresh."""
         run, number = self._running.run, self._window.page.number
         if run is not None and number in run.candidates:
-            self._after = run, number
+            try:
+                self._turns = turns.said_until(run, number)
+            except BasslineError as error:
+                self._window.notice.say(str(error))
+                return
             self._window.context.show_follow_up(tr("Follows candidate {n}").format(n=number))
             self._window.go_to_editor(self._window.prompt)
             self._window.prompt.selectAll()
 
+    @Slot(object)
+    def ask_again(self, request: Request) -> None:
+        """The prompt of an earlier run is in the window again; what was said before it comes along."""
+        self._turns = request.turns
+        self._window.context.show_follow_up(tr("Follows an earlier answer") if request.turns else "")
+
     def start_afresh(self) -> None:
-        self._after = None
+        self._turns = ()
         self._window.context.show_follow_up("")
 
     def fix(self) -> None:

@@ -26,6 +26,7 @@ class History(QObject):
     """
 
     changed = Signal()
+    used_again = Signal(object)  # the Request of an earlier run, whose prompt and tests are in the window now
     _said = Signal(str)
     _wrote = Signal()
     _left = Signal(object)
@@ -130,6 +131,7 @@ class History(QObject):
         self._window.prompt.replace_text(request.prompt)
         self._window.tests.replace_text(kept.run.tests)
         self._window.bar.apply(RunSettings.of(request, kept.choice))
+        self.used_again.emit(request)
         self._recorder.resume(kept.run, kept.id)
         self._leave_past()
         self._window.go_to_editor(self._window.prompt)

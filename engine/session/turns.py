@@ -15,17 +15,25 @@ The code above fails this test:
 Find the mistake and write the whole corrected code."""
 
 
+def said_until(run: Run, number: int) -> tuple[Turn, ...]:
+    """All turns up to and with the answer of candidate ``number``.
+
+    A completion is a start of code and no conversation: it goes on as a chat about its code. Raises BadRequest when
+    there is no answer yet.
+    """
+    candidate, asked = _answered(run, number), run.request
+    if asked.mode != "chat":
+        return (Turn("user", "Write this code."), Turn("assistant", _code(candidate, before=asked.prompt)))
+    return (*asked.turns, Turn("user", asked.prompt), Turn("assistant", candidate.text))
+
+
 def follow_up(run: Run, number: int, prompt: str, seed: int | None = None) -> Request:
     """Go on from the answer of candidate ``number``: what was said so far becomes earlier turns of ``prompt``.
 
-    A completion is a start of code and no conversation: it goes on as a chat about its code. Numbers start at 1 anew;
-    without ``seed`` it is that of the run. Raises BadRequest when there is no answer yet or the prompt is empty.
+    Numbers start at 1 anew; without ``seed`` it is that of the run. Raises BadRequest when there is no answer yet or
+    the prompt is empty.
     """
-    candidate = _answered(run, number)
-    asked = run.request
-    turns = (*asked.turns, Turn("user", asked.prompt), Turn("assistant", candidate.text))
-    if asked.mode != "chat":
-        turns = (Turn("user", "Write this code."), Turn("assistant", _code(candidate, before=asked.prompt)))
+    turns, asked = said_until(run, number), run.request
     return replace(
         asked,
         prompt=prompt,

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from app.item_models.history import HistoryModel, Role
 from app.widgets.history_dock import HistoryDock
-from engine.contract import CandidateFinished, Request
+from engine.contract import CandidateFinished, Request, Turn
 from engine.scripted import from_texts
 from engine.session.journal import Journal
 from engine.session.recorder import Recorder
@@ -165,6 +165,17 @@ class TestDock:
         journal.close()
         on.window.prompt.undo()
         assert "roman_to_int" in on.window.prompt.text()
+
+    def test_use_again_brings_the_conversation_along(self, on_past: Stage, qtbot: QtBot) -> None:
+        on, dock = on_past, opened_dock(on_past, qtbot, 2)
+        choose(dock, "Write f.")  # which followed an earlier turn
+        dock._open.click()
+        on.controller.history._strip._again.click()
+        assert on.controller.asking.request(on.window.bar.settings()).turns == (Turn("user", "before"),)
+        choose(dock, "Roman numerals")
+        dock._open.click()
+        on.controller.history._strip._again.click()
+        assert on.controller.asking.request(on.window.bar.settings()).turns == ()
 
     def test_a_new_run_leaves_the_past(self, on_past: Stage, qtbot: QtBot) -> None:
         on, dock = on_past, opened_dock(on_past, qtbot, 2)
