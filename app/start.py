@@ -21,6 +21,7 @@ from app.single_instance import SingleInstance
 from app.testing import OpenRunner
 from app.theme import Theme
 from app.widgets.main_window import MainWindow
+from app.words import tr
 from engine.models.catalog import DEFAULT, catalog
 from engine.runner.client import RunnerClient
 from engine.session import paths
@@ -63,7 +64,7 @@ def build(theme: Theme, engine: OpenEngine, runner: OpenRunner, settings: Path, 
 def model_names() -> list[tuple[str, str]]:
     """Title and name of what the model box offers."""
     known = [(entry.title, entry.name) for entry in catalog().model]
-    return [("Default for this machine", DEFAULT), *known, ("Scripted demo (no model)", SCRIPTED)]
+    return [(tr("Default for this machine"), DEFAULT), *known, (tr("Scripted demo (no model)"), SCRIPTED)]
 
 
 async def _live(controller: Controller, demo: bool) -> bool:

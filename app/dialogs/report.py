@@ -5,6 +5,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLa
 from app.clipboard import copy_text
 from app.theme import monospace
 from app.widgets.controls import label
+from app.words import tr
 
 
 class Report(QDialog):
@@ -12,19 +13,19 @@ class Report(QDialog):
 
     def __init__(self, parent: QWidget | None, sentence: str, details: str):
         super().__init__(parent)
-        self.setWindowTitle("What happened")
+        self.setWindowTitle(tr("What happened"))
         self._text = f"{sentence}\n\n{details}".rstrip() + "\n"
         view = QPlainTextEdit(details or sentence)
-        view.setAccessibleName("Report")
+        view.setAccessibleName(tr("Report"))
         view.setReadOnly(True)
         view.setTabChangesFocus(True)
         view.setFont(monospace())
         view.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         buttons = QDialogButtonBox()
-        copy = buttons.addButton("Copy report", QDialogButtonBox.ButtonRole.ActionRole)
-        close = buttons.addButton("Close", QDialogButtonBox.ButtonRole.RejectRole)
-        copy.setAccessibleName("Copy report")
-        close.setAccessibleName("Close")
+        copy = buttons.addButton(tr("Copy report"), QDialogButtonBox.ButtonRole.ActionRole)
+        close = buttons.addButton(tr("Close"), QDialogButtonBox.ButtonRole.RejectRole)
+        copy.setAccessibleName(tr("Copy report"))
+        close.setAccessibleName(tr("Close"))
         copy.clicked.connect(self._copy)
         buttons.rejected.connect(self.reject)
         column = QVBoxLayout(self)

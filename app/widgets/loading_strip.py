@@ -4,6 +4,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QPushButton, QWidget
 
 from app.widgets.controls import label
+from app.words import tr
 from engine.contract import Loading
 
 _STAGES = {
@@ -23,14 +24,14 @@ class LoadingStrip(QFrame):
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
         self.setProperty("kind", "notice")
-        self.setAccessibleName("Loading")
+        self.setAccessibleName(tr("Loading"))
         self._stage = label()
         self._bar = QProgressBar()
         self._bar.setTextVisible(False)
-        self._bar.setAccessibleName("Loading progress")
+        self._bar.setAccessibleName(tr("Loading progress"))
         self._numbers = label(tone="muted")
-        self._cancel = QPushButton("Cancel")
-        self._cancel.setAccessibleName("Cancel loading")
+        self._cancel = QPushButton(tr("Cancel"))
+        self._cancel.setAccessibleName(tr("Cancel loading"))
         self._cancel.setAutoDefault(False)
         self._cancel.clicked.connect(self._give_up)
         row = QHBoxLayout(self)
@@ -43,25 +44,25 @@ class LoadingStrip(QFrame):
         self.hide()
 
     def begin(self, model: str) -> None:
-        self._stage.setText(f"Loading {model}")
+        self._stage.setText(tr("Loading {model}").format(model=model))
         self._numbers.setText("")
         self._bar.setRange(0, 0)
         self._cancel.setEnabled(True)
-        self._cancel.setToolTip("Stop loading")
+        self._cancel.setToolTip(tr("Stop loading"))
         self.show()
 
     def show_stage(self, event: Loading) -> None:
         """A length that is not known is a bar that moves without saying how far."""
-        self._stage.setText(_STAGES.get(event.stage, event.stage.capitalize()))
+        self._stage.setText(tr(_STAGES.get(event.stage, event.stage.capitalize())))
         self._bar.setRange(0, 1000 if event.total else 0)
         if event.total:
             self._bar.setValue(1000 * event.done // event.total)
         self._numbers.setText(in_numbers(event))
 
     def stopping(self) -> None:
-        self._stage.setText("Stopping…")
+        self._stage.setText(tr("Stopping…"))
         self._cancel.setEnabled(False)
-        self._cancel.setToolTip("Stopping…")
+        self._cancel.setToolTip(tr("Stopping…"))
 
     def _give_up(self) -> None:
         self.stopping()
@@ -80,5 +81,5 @@ def in_numbers(event: Loading) -> str:
 
 def in_words(event: Loading) -> str:
     """The stage and how far it is, briefly: "loading weights, 1 of 2 steps, 50 %"."""
-    stage = _STAGES.get(event.stage, event.stage.capitalize())
+    stage = tr(_STAGES.get(event.stage, event.stage.capitalize()))
     return ", ".join(part for part in (stage[:1].lower() + stage[1:], in_numbers(event)) if part)

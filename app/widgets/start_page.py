@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVB
 
 from app.theme import RESOURCES, Theme, em
 from app.widgets.controls import label
+from app.words import tr
 
 
 @dataclass(frozen=True)
@@ -34,16 +35,18 @@ class StartPage(QWidget):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None):
         super().__init__(parent)
-        self.setAccessibleName("Start")
+        self.setAccessibleName(tr("Start"))
         column = QVBoxLayout(self)
         column.setContentsMargins(32, 24, 32, 24)
         column.setSpacing(6)
         column.addStretch(2)
-        column.addWidget(label("Several answers at once; your tests pick", role="title", wrap=True))
+        column.addWidget(label(tr("Several answers at once; your tests pick"), role="title", wrap=True))
         column.addWidget(
             label(
-                "Type what the code should do, and tests that it must pass. Generate writes candidates side by side; "
-                "the first one that finishes can be used while the others still run.",
+                tr(
+                    "Type what the code should do, and tests that it must pass. Generate writes candidates side by "
+                    "side; the first one that finishes can be used while the others still run."
+                ),
                 tone="muted",
                 wrap=True,
             )
@@ -55,7 +58,9 @@ class StartPage(QWidget):
             card = Card(example.title, example.summary)
             card.clicked.connect(lambda _=False, chosen=example: self.chosen.emit(chosen))
             grid.addWidget(card, place // 2, place % 2)
-        demo = Card("Try it without a model", "Plays a recorded run: streaming, tests, saving. Nothing to download.")
+        demo = Card(
+            tr("Try it without a model"), tr("Plays a recorded run: streaming, tests, saving. Nothing to download.")
+        )
         demo.clicked.connect(self.demo_chosen)
         grid.addWidget(demo, len(examples()) // 2, len(examples()) % 2)
         column.addLayout(grid)
