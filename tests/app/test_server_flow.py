@@ -216,8 +216,9 @@ def test_the_token_is_in_no_journal_log_crash_report_export_or_output(
         crashes.dump_stacks()
         shown = " ".join([on.window.notice.sentence, on.window.status.text, run.reason, run.details])
     said = capsys.readouterr()
-    kept = everything_under(home) + everything_under(tmp_path)
-    assert "result.json" in {path.name for path in home.rglob("*")}
+    kept = everything_under(tmp_path)
+    assert {"result.json", "history.sqlite", "window.log", "crash.log"} <= {path.name for path in home.rglob("*")}
+    assert kept.count(PROMPT) > 10  # the journal and the exports were read
     assert "a bug of ours" in kept
     assert "(token)" in said.err
     for text in (kept, said.out, said.err, shown):
