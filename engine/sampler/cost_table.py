@@ -14,7 +14,7 @@ import torch
 
 from engine.contract import Sampling
 from engine.sampler.ragged_model import RaggedModel
-from engine.sampler.sampling import distributions
+from engine.sampler.verdict import choose
 
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 64)
 ROWS = 8  # the calibration spreads its tokens over at most so many rows
@@ -111,8 +111,7 @@ def _time(model: RaggedModel, size: int) -> float:
     start = time.perf_counter()
     logits = model.forward(tokens, [model.prompt_length] * rows)
     # A pass is paid for up to the chosen tokens: over a large vocabulary that is a good part of it.
-    distributions(logits, Sampling()).log_probs.argmax(-1).tolist()  # also waits for the device
-    logits.logsumexp(-1).tolist()
+    choose(logits, Sampling())  # also waits for the device
     return time.perf_counter() - start
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engine.contract import Sampling
 from engine.sampler.acceptance import AcceptanceRule, Coupled, VerifyLine
 from engine.sampler.penalties import has_penalty, penalised
 from engine.sampler.sampling import Distributions, Place, distributions
@@ -77,3 +78,11 @@ def cuts_of_places(places: list[Place], device: torch.device) -> Tensor:
 
     samplings = (place.sampling for place in places)
     return cuts_of([(s.temperature, s.top_k, s.top_p, s.min_p) for s in samplings], device)
+
+
+def choose(logits: Tensor, sampling: Sampling) -> None:
+    """Everything a verdict takes over ``logits`` ``[T, V]`` that answer nobody: to measure what it costs."""
+    positions = torch.arange(len(logits), device=logits.device)
+    places, nothing = [Place(sampling)] * len(logits), torch.full_like(positions, -1)
+    line = VerifyLine(nothing, positions, (positions, positions, positions), places)
+    judge(logits, line, len(logits), None, Coupled())

@@ -60,7 +60,8 @@ class Tiling:
 
 
 def _tile(rows: int, largest: int) -> int:
-    return min(max(triton.next_power_of_2(rows), 16), largest)
+    """One of three sizes: each is a kernel to be compiled."""
+    return next(size for size in (16, 64, 128) if size >= min(rows, largest))
 
 
 def _splits(wanted: int, programs: int, keys: int) -> int:
@@ -113,7 +114,7 @@ def packed_attention(
         *suffix[0].stride()[:3], *suffix[1].stride()[:3],
         HEADS=heads, RATIO=ratio, DIM=dim, VALUE_DIM=value_dim, WINDOW=window or 0, HAS_SOFTCAP=softcap is not None,
         PROMPT_ROWS=tiling.prompt_rows, SUFFIX_ROWS=tiling.suffix_rows, QUERIES=queries_per_tile, KEYS=tiling.keys,
-        BLOCK_ROWS=triton.next_power_of_2(rows),
+        BLOCK_ROWS=max(32, triton.next_power_of_2(rows)),
         BLOCK_DIM=max(16, triton.next_power_of_2(dim)), BLOCK_VALUE=max(16, triton.next_power_of_2(value_dim)),
         num_warps=tiling.warps, num_stages=tiling.stages,
     )  # fmt: skip
