@@ -63,7 +63,7 @@ def from_status(status: int, body: str, host: str) -> ServerFault:
     quoted = f": {_without_stop(said)}" if said else ""
     match status:
         case 401 | 403:
-            return NotAllowed(f"{host} wants a valid token ({status}); give it one with 'servers add … --token'.")
+            return NotAllowed(f"{host} wants a valid token ({status}); give it one under Servers, or by 'servers add'.")
         case 404:
             return NotThere(f"{host} knows no such model or address (404){quoted}.")
         case 429 | 503:
@@ -91,7 +91,7 @@ def from_transport(error: httpx2.HTTPError, host: str, silence_s: float) -> Serv
     if certificate is not None:
         return Unreachable(
             f"The certificate of {host} is not trusted ({certificate.verify_message}); "
-            "name the file of its issuer with --ca-file."
+            "name its issuer's file under Servers, or by 'servers add' with --ca-file."
         )
     if any(isinstance(r, ssl.SSLError) for r in reasons):
         return Unreachable(f"{host} does not speak TLS here; does its address begin with http://?")

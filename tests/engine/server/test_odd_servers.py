@@ -230,8 +230,12 @@ STATUSES: dict[str, tuple[int, Any, str]] = {
     "plain text": (400, "plain words.", "refused the request (400): plain words."),
     "a web page": (502, "<html><body>Bad Gateway</body></html>", "failed (502); its own log says more."),
     "nothing": (500, "", "failed (500); its own log says more."),
-    "no token": (401, {"error": "bad key"}, "wants a valid token (401); give it one with 'servers add … --token'."),
-    "wrong token": (403, "", "wants a valid token (403); give it one with 'servers add … --token'."),
+    "no token": (
+        401,
+        {"error": "bad key"},
+        "wants a valid token (401); give it one under Servers, or by 'servers add'.",
+    ),
+    "wrong token": (403, "", "wants a valid token (403); give it one under Servers, or by 'servers add'."),
     "not found": (404, {"error": {"message": "no such model"}}, "knows no such model or address (404): no such model."),
     "moved": (308, "", "says that it has moved (308); write the address where it is now."),
 }
