@@ -27,7 +27,7 @@ class TableModel:
 
     def prefill(self, prompt, between_chunks=lambda done: True):
         self._prompt, self._rows = list(prompt), []
-        return self._after([*prompt])[None]
+        return self.logits_after([*prompt])[None]
 
     def forward(self, tokens, starts, *, last_only=False):
         self._rows += [[] for _ in range(len(tokens) - len(self._rows))]
@@ -38,7 +38,7 @@ class TableModel:
             del row[known:]
             for token in fresh:
                 row.append(token)
-                logits.append(self._after(self._prompt + row))
+                logits.append(self.logits_after(self._prompt + row))
         ends = torch.tensor([len(fresh) for fresh in tokens]).cumsum(0) - 1
         stacked = torch.stack(logits)
         return stacked[ends] if last_only else stacked
@@ -50,6 +50,7 @@ class TableModel:
         known = self._rows[row] if row < len(self._rows) else []
         assert known[: len(tokens) - 1] == tokens[:-1], "what is remembered was never read"
 
-    def _after(self, tokens):
+    def logits_after(self, tokens):
+        """``[V]``."""
         before, last = tokens[-2] if len(tokens) > 1 else 0, tokens[-1]
         return self._table[(7 * before + 13 * last + len(tokens) // 16) % CONTEXTS]

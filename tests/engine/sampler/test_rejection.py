@@ -1,15 +1,22 @@
 """Case D9: the rejection rule keeps the target's distribution, by enumeration; the tempting wrong rules do not."""
 
 import itertools
+import math
+from collections import Counter
 
 import pytest
 import torch
 
 from engine.contract import Sampling
 from engine.sampler.acceptance import Proposals, Rejection, VerifyLine
-from engine.sampler.sampling import Distributions, distributions
+from engine.sampler.drafters.draft_model import DraftModelDrafter
+from engine.sampler.drafters.suffix import SuffixDrafter
+from engine.sampler.penalties import Said
+from engine.sampler.sampling import Distributions, Place, distributions
 from engine.sampler.stopping import Limits, Row
 from kernels.acceptance.torch import acceptance_probability, residual
+from tests.engine.sampler.running import assemble, decode, new_rows
+from tests.engine.sampler.table_model import TableModel
 
 TARGETS = {
     "two": [0.7, 0.3],
@@ -165,3 +172,52 @@ def test_chi_square_through_the_real_rule(guess):
     second = tokens[accepted > 0].bincount(minlength=4)  # the extra token is the target's own
     total = second.sum()
     assert ((second - total * truth) ** 2 / (total * truth)).sum() < 16.3
+
+
+def exact(model, prompt, sampling, length):
+    """Probability of every text of ``length`` tokens, by walking the whole tree in float64."""
+    chances = {(): 1.0}
+    for _ in range(length):
+        longer = {}
+        for text, chance in chances.items():
+            logits = model.logits_after([*prompt, *text])[None]
+            found = distributions(logits, [Place(sampling, Said(prompt, list(text)))])
+            for token, log_prob in zip(found.ids[0].tolist(), found.log_probs[0].tolist(), strict=True):
+                longer[*text, token] = chance * math.exp(log_prob)
+        chances = longer
+    return chances
+
+
+def limit(freedom):
+    """The chi-square value that one fixed seed in a thousand would pass (Wilson and Hilferty)."""
+    spread = 2 / (9 * freedom)
+    return freedom * (1 - spread + 3.09 * math.sqrt(spread)) ** 3
+
+
+PENALISED = Sampling(temperature=1.0, top_p=0.95, repetition_penalty=1.5, frequency_penalty=0.4)
+
+
+@pytest.mark.parametrize("drafter", ["draft model", "guess"])
+@pytest.mark.parametrize("sampling", [WHOLE, SHARP, PENALISED], ids=["whole", "sharp top-p", "penalised"])
+def test_d9_texts_of_a_whole_run_follow_the_target(drafter, sampling):
+    """Planned, drafted, verified, accepted and committed by the real decoder: 4,000 rows of four tokens."""
+    target, prompt, length = TableModel(3, sharpness=1.0), [0, 1], 4
+    if drafter == "guess":
+        chosen = SuffixDrafter()
+        chosen.propose = lambda rows, counts: Proposals(
+            [[row.candidate % 3] * count for row, count in zip(rows, counts, strict=True)]
+        )
+    else:
+        chosen = DraftModelDrafter(TableModel(3, sharpness=1.5, seed=3), Rejection())
+    rows = new_rows(range(1, 4001), prompt, length, seed=21, sampling=sampling)
+    rows = decode(assemble(target, chosen, "fixed:2", Rejection()), prompt, rows)
+    counts = Counter(tuple(row.tokens) for row in rows)
+    want = exact(target, prompt, sampling, length)
+    assert set(counts) <= {text for text, chance in want.items() if chance > 0}
+    # Texts that hardly ever come make one class.
+    common = [text for text, chance in want.items() if chance * len(rows) >= 8]
+    seen = [*(counts[text] for text in common), len(rows) - sum(counts[text] for text in common)]
+    expected = [*(want[text] * len(rows) for text in common), len(rows) * (1 - sum(want[text] for text in common))]
+    classes = [(a, b) for a, b in zip(seen, expected, strict=True) if b > 1]
+    assert sum((a - b) ** 2 / b for a, b in classes) < limit(len(classes) - 1)
+    assert 0.1 < sum(row.accepted for row in rows) / sum(row.proposed for row in rows) < 0.95
