@@ -21,7 +21,7 @@ def add_doctor(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    from engine.doctor import examine  # what it looks at is its own: nothing of it is needed elsewhere here
+    from engine.doctor.examination import examine  # what it looks at is its own: nothing of it is needed elsewhere here
 
     subjects = examine()
     if arguments.json:

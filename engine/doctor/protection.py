@@ -8,6 +8,11 @@ from engine.runner.client import RunnerClient
 from engine.runner.protocol import Answer, Lamps
 
 WAIT_S = 30.0
+_ADVICE = {
+    "memory": "Start Bassline as an ordinary user of a systemd session, whose control groups limit a box as a whole.",
+    "verdict": "Write tests as bare asserts or a pytest file that import the solution, so that they run outside it.",
+}
+_OTHERWISE = "Install bubblewrap, or run only code that you have read."
 
 
 def protection() -> list[Finding]:
@@ -30,14 +35,18 @@ def protection() -> list[Finding]:
 def _sandbox(lamps: Lamps) -> Finding:
     if lamps.sealed:
         return Finding("sandbox", GOOD, "a box was made, and kept what it must")
+    note = f": {lamps.note}" if lamps.note else ""
     return Finding(
         "sandbox",
         WEAK,
-        f"none: {lamps.note}; Bassline asks before it runs anything",
+        f"none{note}; Bassline asks before it runs anything",
         "Install bubblewrap (`apt-get install bubblewrap`), and let ordinary users make user namespaces.",
     )
 
 
 def _layers(lamps: Lamps) -> list[Finding]:
-    state = GOOD if lamps.sealed else WEAK
-    return [Finding(name, state, sentence) for name, sentence in lamps.lamps.items()]
+    return [_layer(name, sentence, name in lamps.weak) for name, sentence in lamps.lamps.items()]
+
+
+def _layer(name: str, sentence: str, is_weak: bool) -> Finding:
+    return Finding(name, WEAK, sentence, _ADVICE.get(name, _OTHERWISE)) if is_weak else Finding(name, GOOD, sentence)

@@ -67,7 +67,7 @@ def test_environment_respects_a_persons_own_values(monkeypatch):
 
 def test_light_modules_do_not_load_torch():
     """The window and ``models fetch`` use these before, or without, the second that torch takes."""
-    names = ("device", "models.catalog", "models.preparation", "models.library", "models.conversion", "doctor")
+    names = ("device", "models.catalog", "models.preparation", "models.library", "models.conversion", "doctor.examination")
     imports = "; ".join(f"import engine.{name}" for name in names)
     program = f"{imports}; import sys; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, check=True, timeout=60)
