@@ -1,15 +1,19 @@
 """One box: a process that is started, heard, bounded and ended, with nothing left of it."""
 
 import asyncio
+import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from engine.runner.layers import MIB, OUTPUT_ENDS, OUTPUT_KEPT, Layers
+from engine.runner import bubblewrap, cgroups, seccomp
+from engine.runner.layers import MEMORY, MIB, OF_THE_BOX, OUTPUT_ENDS, OUTPUT_KEPT, PROCESSES, Layers
 from engine.runner.orphans import end_orphans
 
 _LONGEST_RECORD = 4 * MIB
@@ -24,39 +28,50 @@ class Box:
     ``hear`` gives its records; ``end`` must follow, whatever happens, and completes ``output``.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], folder: "tempfile.TemporaryDirectory[str] | None"):
-        self._process, self._folder = process, folder
+    def __init__(self, process: subprocess.Popen[bytes], folder: str, leaf: cgroups.Leaf | None):
+        self._process, self._folder, self._leaf = process, folder, leaf
         self._records = asyncio.StreamReader(limit=_LONGEST_RECORD)
         self._printed = _Printed(self.kill)
         self._readers: list[asyncio.ReadTransport] = []
         self._writer: asyncio.WriteTransport | None = None
         self._exited = asyncio.Event()
+        self.ran_out_of_memory = False
+        self.peak_mib: float | None = None
 
     @classmethod
-    async def start(cls, layers: Layers) -> "Box":
-        """Raises OSError when the process cannot be started."""
+    async def start(
+        cls, layers: Layers, role: str, pipes: tuple[int, ...] = (), groups: cgroups.Groups | None = None
+    ) -> "Box":
+        """A box in which the stub loads what ``role`` needs and waits. ``pipes``: descriptors that it gets as well.
+
+        Raises OSError when the process cannot be started.
+        """
+        folder = "" if layers.sealed else tempfile.mkdtemp(prefix="bassline-")
+        leaf = groups.leaf(MEMORY, PROCESSES + OF_THE_BOX) if groups and role != "tests" else None
+        if groups and role != "tests" and leaf is None:
+            raise OSError("the kernel does not keep its memory limit any more")
         records, inside = os.pipe()
-        folder = None if layers.sealed else tempfile.TemporaryDirectory(prefix="bassline-", ignore_cleanup_errors=True)
         try:
-            process = subprocess.Popen(
-                layers.command(inside),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                cwd=folder.name if folder else "/",
-                env=layers.environment(folder.name if folder else "/tmp"),
-                pass_fds=(inside,),
-                start_new_session=True,
-            )
-        except OSError:
+            with _command(layers, role, folder or "/tmp", (inside, *pipes)) as (command, descriptors):
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    cwd=folder or "/",
+                    env=layers.variables(folder or "/tmp"),
+                    pass_fds=descriptors,
+                    start_new_session=True,
+                    preexec_fn=leaf.join if leaf else None,
+                )
+        except (OSError, subprocess.SubprocessError) as error:
             os.close(records)
-            if folder:
-                folder.cleanup()
-            raise
+            _clear(folder, leaf)
+            raise OSError(str(error)) from None
         finally:
             os.close(inside)
         _living.add(process.pid)
-        box = cls(process, folder)
+        box = cls(process, folder, leaf)
         try:
             await box._listen(records)
         except BaseException:  # cancelled already
@@ -95,6 +110,14 @@ class Box:
         async with asyncio.timeout(max(seconds, 0.0)):
             return await self._records.readline()
 
+    @property
+    def has_run_out_of_memory(self) -> bool:
+        return self.ran_out_of_memory or (self._leaf is not None and self._leaf.ran_out_of_memory)
+
+    @property
+    def alive(self) -> bool:
+        return not self._exited.is_set()
+
     def kill(self) -> None:
         """Ends the group while its leader is unreaped, so the number cannot have become somebody else's."""
         if self._process.returncode is None:
@@ -102,11 +125,15 @@ class Box:
                 os.killpg(self._process.pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+            if self._leaf:
+                self._leaf.kill()
 
     async def end(self) -> None:
         """Kills what is left, reaps it, and reads what it printed. Safe to call twice; bounded in time."""
         if self._process.returncode is not None:
             return
+        if self._leaf:
+            self.ran_out_of_memory, self.peak_mib = self._leaf.ran_out_of_memory, self._leaf.peak_mib
         self.kill()
         await self._exited.wait()
         self._process.wait()
@@ -126,8 +153,10 @@ class Box:
             if not end_orphans(_living):
                 break
             await asyncio.sleep(0.005)
-        if self._folder:
-            self._folder.cleanup()
+        for _ in range(200):
+            if _clear(self._folder, self._leaf):
+                break
+            await asyncio.sleep(0.005)  # ended for lack of memory, a process takes up to 0.6 s to vanish
 
     @property
     def output(self) -> str:
@@ -140,6 +169,45 @@ class Box:
     @property
     def flooded(self) -> bool:
         return self._printed.total > OUTPUT_ENDS
+
+
+@contextlib.contextmanager
+def _command(
+    layers: Layers, role: str, home: str, descriptors: tuple[int, ...]
+) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+    """The command line of one box, and the descriptors that it must inherit. The first one is for its records."""
+    settings = {**layers.settings(home), "role": role, "records": descriptors[0], "pipes": descriptors[1:]}
+    python = os.path.realpath(sys.executable)
+    stub = [python, "-s", "-P", "-B", "-S", "-m", "engine.runner.stub", json.dumps(settings)]
+    if not layers.sealed:
+        yield stub, descriptors
+        return
+    with contextlib.ExitStack() as opened:
+        program = seccomp.program()
+        filtered = opened.enter_context(_readable(program)) if program else None
+        words = bubblewrap.options(layers, role, filtered)
+        arguments = opened.enter_context(_readable("".join(f"{word}\0" for word in words).encode()))
+        inherited = (*descriptors, arguments) if filtered is None else (*descriptors, arguments, filtered)
+        yield [layers.program, "--args", str(arguments), "--", *stub], inherited
+
+
+@contextlib.contextmanager
+def _readable(data: bytes) -> Iterator[int]:
+    """A descriptor from which ``data`` is read once."""
+    descriptor = os.memfd_create("bassline")
+    try:
+        os.write(descriptor, data)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _clear(folder: str, leaf: cgroups.Leaf | None) -> bool:
+    """Takes away what a box had on the computer; False when its group is not empty yet."""
+    if folder:
+        shutil.rmtree(folder, ignore_errors=True)
+    return leaf is None or leaf.remove()
 
 
 class _Printed(asyncio.Protocol):

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 
 from engine.contract.errors import BasslineError
+from engine.runner import forms
 from engine.runner.layers import ROOT
 from engine.runner.protocol import (
     Answer,
@@ -22,7 +23,6 @@ from engine.runner.protocol import (
     to_line,
 )
 from engine.runner.report import Report
-from engine.runner.trial import MODE
 
 _CLOSE_S = 3.0
 
@@ -32,18 +32,29 @@ class RunnerUnavailable(BasslineError):
 
 
 class RunnerClient:
-    """``on_message`` hears every answer on a reader thread and must return at once. Methods never wait for answers."""
+    """``on_message`` hears every answer on a reader thread and must return at once. Methods never wait for answers.
 
-    def __init__(self, on_message: Callable[[Answer], None]):
-        self._on_message = on_message
+    ``never``: the person has switched off that code is run; every test is answered so.
+    """
+
+    program = ("-m", "engine.runner.service")  # what the interpreter is started with
+
+    def __init__(self, on_message: Callable[[Answer], None], never: bool = False):
+        self._on_message, self._never = on_message, never
         self._lock = threading.Lock()
         self._service: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
         self._open: dict[str, subprocess.Popen[bytes]] = {}  # test id -> the service that has it
+        self._probes: list[subprocess.Popen[bytes]] = []  # one entry per probe that is not answered yet
         self._closed = False
 
     def test(self, test: Test) -> None:
         """Answered as ``Test`` says. Raises ValueError for an id that is open, RunnerUnavailable where it cannot be."""
+        for name, text in (("Your tests are", test.tests), ("The candidate is", test.solution)):
+            if len(text) > forms.LONGEST:
+                raise RunnerUnavailable(
+                    f"{name} longer than {forms.LONGEST >> 20} million characters; keep that shorter."
+                )
         self._send(test)
 
     def cancel(self, id: str) -> None:
@@ -53,7 +64,7 @@ class RunnerClient:
             self._send(CancelTest(id))
 
     def probe(self) -> None:
-        """Answered by Lamps, unless the service dies over it."""
+        """Answered by Lamps."""
         self._send(Probe())
 
     def close(self) -> None:
@@ -80,6 +91,8 @@ class RunnerClient:
             service = self._running()
             if isinstance(request, Test):
                 self._open[request.id] = service
+            elif isinstance(request, Probe):
+                self._probes.append(service)
         self._write(service, request)
 
     @staticmethod
@@ -98,7 +111,7 @@ class RunnerClient:
         if not sys.platform.startswith("linux"):
             raise RunnerUnavailable("Tests run on Linux only so far; on Windows, start Bassline inside WSL2.")
         self._service = subprocess.Popen(
-            [sys.executable, "-m", "engine.runner.service"],
+            [sys.executable, *self.program, *(["--never"] if self._never else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
@@ -116,6 +129,9 @@ class RunnerClient:
             if isinstance(answer, TestFinished | ConsentNeeded):
                 with self._lock:
                     self._open.pop(answer.id, None)
+            elif isinstance(answer, Lamps):
+                with self._lock:
+                    self._probes.remove(service)
             self._on_message(answer)
         code = service.wait()
         service.stdout.close()
@@ -132,22 +148,26 @@ class RunnerClient:
                 if self._closed
                 else f"The test runner stopped (exit status {code}); run the tests again."
             )
+            probes, self._probes = self._probes.count(service), [p for p in self._probes if p is not service]
         for id in left:
-            self._on_message(TestFinished(id, Report("infra", MODE, why)))
+            self._on_message(TestFinished(id, Report("infra", "split", why)))
+        for _ in range(probes):
+            self._on_message(Lamps(False, {}, why))
 
 
-def run_one(solution: str, tests: str, *, consent: bool = False) -> Report:
-    """Runs ``tests`` on one candidate and waits. Where consent is needed and missing: *infra*, with the sentence."""
+def run_one(solution: str, tests: str, *, consent: bool = False, same_process: bool = False) -> Report:
+    """Runs ``tests`` on one candidate and waits. Where an agreement is missing, the report says for what."""
     answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
     client = RunnerClient(answers.put)
     try:
-        client.test(Test("only", solution, tests, consent))
+        client.test(Test("only", solution, tests, consent, same_process=same_process))
         while True:
             answer = answers.get()
             if isinstance(answer, TestFinished):
                 return answer.report
             if isinstance(answer, ConsentNeeded):
-                return Report("infra", MODE, answer.sentence)
+                verdict = "needs-in-process" if answer.kind == "same_process" else "infra"
+                return Report(verdict, "split", answer.sentence)
     finally:
         client.close()
 

@@ -1,19 +1,28 @@
 """How a user's tests are written, found out without running a line of them.
 
-Two forms: *bare asserts*, a script whose top-level checks are one test each and which runs to its end, and
-*pytest files*.
+A *script* of bare asserts, whose top-level checks are one test each; a *pytest* file (functions, classes, unittest);
+``def check(candidate)`` as HumanEval has it; a *doctest*; *examples* of input and output; *commands*, one a line.
 Used by the service and, inside the box, by the plugin; the standard library only.
 """
 
+import __future__
+
 import ast
 import builtins
+import doctest
+import re
 import symtable
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 SOLUTION = "solution"  # the module name of a candidate
 FILE = "tests.py"  # what the user's tests are called in messages
+CANARIES = "canaries.py"
+SCRIPT, PYTEST, CHECK, DOCTEST, EXAMPLES, COMMAND = "script", "pytest", "check", "doctest", "examples", "command"
+CHECKER = "check"  # the function of the form CHECK
+LONGEST = 4 << 20  # characters of a test file, or of a candidate
 REST, WHOLE = "rest of the script", "the whole script"  # checks that are no one statement
 
 
@@ -30,44 +39,160 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Example:
+    """What a script gets on standard input, and what it must print."""
+
+    given: str
+    wanted: str
+
+
+@dataclass(frozen=True)
 class TestSource:
-    """A test file that parses. ``checks`` is empty in a pytest file.
+    """A test file that parses. ``form`` is one of the six; ``checks`` is empty in a pytest file.
 
     ``borrowed``: names that the tests use and define nowhere, to be taken from the candidate. Only these are
     taken, and never a built-in's name, so that a candidate cannot put its own ``all`` into the tests.
     ``builtins``: the built-in names that the tests use; ``imports``: they name what they want of the candidate.
+    ``examples``: of a doctest, of input and output, or commands; a check's index counts them. ``future``: the
+    compiler's flags for what the tests import from ``__future__``.
     """
 
     __test__ = False
 
+    form: str
     text: str
     tree: ast.Module
     checks: tuple[Check, ...]
     borrowed: tuple[str, ...]
     builtins: tuple[str, ...]
     imports: bool
+    examples: tuple[Any, ...] = ()
+    future: int = 0
 
 
 def parse(text: str) -> TestSource:
     """Raises BrokenTests when ``text`` does not parse or holds no test."""
+    if len(text) > LONGEST:
+        raise BrokenTests(f"Your tests are longer than {LONGEST >> 20} million characters; keep them shorter.")
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "").strip()
+    if first.startswith("$ "):
+        return _commands(text)
+    if first.lower() == "input:":
+        return _examples(text)
+    if first.startswith(">>> "):
+        return _doctest(text)
+    return _python(text)
+
+
+def _python(text: str) -> TestSource:
+    tree, free, of_python = _parsed(text)
+    form = SCRIPT
+    checks: tuple[Check, ...] = ()
+    if any(_is_test(statement) for statement in tree.body):
+        form = PYTEST
+    elif _is_checker(tree):
+        form, checks = CHECK, (Check(f"{CHECKER}(candidate)", len(tree.body) - 1),)
+    else:
+        checks = tuple(_checks(tree))
+    if not checks and form == SCRIPT:
+        if re.search(r"^\s*>>> ", text, re.MULTILINE):
+            return _doctest(text)
+        raise BrokenTests("Your tests hold no test: write top-level asserts, or functions named test_...")
+    star = _replace_star_import(tree)
+    imports = any(_imports_solution(node) for node in ast.walk(tree))
+    borrowed = free if star or not imports else ()
+    return TestSource(form, text, tree, checks, borrowed, of_python, imports, future=_future(tree))
+
+
+def _parsed(text: str) -> tuple[ast.Module, tuple[str, ...], tuple[str, ...]]:
+    """The tree, the names that are used and defined nowhere, and the built-in ones among those used."""
     try:
         tree = ast.parse(text, FILE)
-        free, of_python = _free_names(symtable.symtable(text, FILE, "exec"))
+        return tree, *_free_names(symtable.symtable(text, FILE, "exec"))
     except SyntaxError as error:
         line = f"line {error.lineno}: " if error.lineno else ""
         raise BrokenTests(f"Your tests do not parse: {line}{error.msg}.") from None
     except (ValueError, RecursionError, MemoryError) as error:
         raise BrokenTests(f"Your tests do not parse: {error}.") from None
-    if is_pytest := any(_is_test(statement) for statement in tree.body):
-        checks: tuple[Check, ...] = ()
-    else:
-        checks = tuple(_checks(tree))
-    if not checks and not is_pytest:
-        raise BrokenTests("Your tests hold no test: write top-level asserts, or functions named test_...")
-    star = _replace_star_import(tree)
+
+
+def _future(tree: ast.Module) -> int:
+    flags = 0
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            for alias in node.names:
+                flags |= getattr(getattr(__future__, alias.name, None), "compiler_flag", 0)
+    return flags
+
+
+def _is_checker(tree: ast.Module) -> bool:
+    """``def check(candidate)`` that nobody calls, as HumanEval writes its tests."""
+    defined = any(isinstance(s, ast.FunctionDef) and s.name == CHECKER and len(s.args.args) == 1 for s in tree.body)
+    called = any(isinstance(node, ast.Call) and _called(node) == CHECKER for node in ast.walk(tree))
+    return defined and not called
+
+
+def _doctest(text: str) -> TestSource:
+    try:
+        examples = doctest.DocTestParser().get_examples(text, FILE)
+    except ValueError as error:
+        raise BrokenTests(f"Your doctest does not parse: {error}.") from None
+    tree, free, of_python = _parsed("".join(example.source for example in examples))
+    checks = tuple(Check(f"line {e.lineno + 1}", i) for i, e in enumerate(examples) if e.want)
+    if not checks:
+        raise BrokenTests("Your doctest says nowhere what should come out; write it below the line with >>>.")
     imports = any(_imports_solution(node) for node in ast.walk(tree))
-    return TestSource(text, tree, checks, free if star or not imports else (), of_python, imports)
+    return TestSource(DOCTEST, text, tree, checks, () if imports else free, of_python, imports, tuple(examples))
+
+
+def _examples(text: str) -> TestSource:
+    """Sections ``input:`` and ``output:`` in turn."""
+    pieces = re.split(r"^(input|output):[ \t]*$", text, flags=re.MULTILINE | re.IGNORECASE)
+    names, bodies = [name.lower() for name in pieces[1::2]], pieces[2::2]
+    if names[::2] != ["input"] * len(names[::2]) or names[1::2] != ["output"] * len(names[::2]):
+        raise BrokenTests("Every section input: needs one section output: after it.")
+    sections = [body.removeprefix("\n") for body in bodies]
+    found = tuple(map(Example, sections[::2], sections[1::2]))
+    return _other(EXAMPLES, text, [f"example {n}" for n in range(1, len(found) + 1)], found)
+
+
+def _commands(text: str) -> TestSource:
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    wrong = next((line for line in lines if not line.startswith("$ ")), None)
+    if wrong is not None:
+        raise BrokenTests(f"Every line of a list of commands begins with a dollar sign; this one does not: {wrong}")
+    commands = tuple(line.removeprefix("$ ").strip() for line in lines)
+    return _other(COMMAND, text, list(commands), commands)
+
+
+def _other(form: str, text: str, names: list[str], examples: tuple[Any, ...]) -> TestSource:
+    checks = tuple(Check(name, index) for index, name in enumerate(names))
+    return TestSource(form, text, ast.Module([], []), checks, (), (), True, examples)
+
+
+def entry_point(solution: str) -> str:
+    """The function that ``check(candidate)`` is about: the only one, or the only one that the others do not call.
+
+    Raises BrokenTests when there is no telling.
+    """
+    try:
+        tree = ast.parse(solution.removeprefix("\ufeff"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""  # it cannot be imported either
+    functions = [s for s in tree.body if isinstance(s, ast.FunctionDef)]
+    used = {
+        node.id
+        for function in functions
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and node.id != function.name
+    }
+    on_top = {function.name for function in functions} - used
+    if len(on_top) == 1:
+        return on_top.pop()
+    raise BrokenTests(
+        f"Which function is to be checked? Add a last line such as {CHECKER}(your_function) to your tests."
+    )
 
 
 def doubt(text: str, solution: str) -> str:

@@ -1,7 +1,7 @@
-"""What stands between a candidate and the computer, and the sentences that say so.
+"""What stands between a candidate and the computer: which layers there are here, and how a box gets them.
 
-Bubblewrap gives the namespaces and the file view; limits are set inside, by the stub; clocks and the output cap are
-the service's. Without bubblewrap only limits and clocks are left, and a person has to agree first.
+Bubblewrap gives namespaces and the file view, the seccomp filter and the group of the kernel (``cgroups``) come on top;
+limits are set inside, by the stub; clocks and the output cap are the service's.
 """
 
 import importlib.util
@@ -10,82 +10,75 @@ import random
 import shutil
 import sys
 import sysconfig
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.contract.errors import BasslineError
+from engine.runner import seccomp
+
 MIB = 1 << 20
-MEMORY = 1024 * MIB  # address space of one process
+MEMORY = 1024 * MIB  # of one process, and of all together where the kernel keeps groups
 DISK = 64 * MIB  # the box's own /tmp, and the largest file in it
 SHARED_MEMORY = 16 * MIB
 PROCESSES = 64
+OF_THE_BOX = 8  # processes of a box that are not the candidate's
 DESCRIPTORS = 256
 OUTPUT_KEPT = 64 << 10
 OUTPUT_ENDS = 16 * MIB  # a box that prints more is ended
 
-INSIDE = ("forms.py", "plugin.py", "stub.py")  # the files of this folder that a box can see
 ROOT = Path(__file__).resolve().parents[2]
-_BOX = "/box"
-_HAVE = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/nix/store")
+_HERE = Path(__file__).resolve().parent
+_SPLIT = ("__init__", "values", "shared", "mirrors", "crossing", "link")
+INSIDE = {  # the files of this folder that a box can see, by its role
+    "tests": (
+        "forms",
+        "needs",
+        "plugin",
+        "items",
+        "explain",
+        "stub",
+        "landlock",
+        *(f"split/{n}" for n in (*_SPLIT, "tests", "candidate")),
+    ),
+    "candidate": ("stub", "landlock", *(f"split/{name}" for name in (*_SPLIT, "candidate"))),
+}
+INSIDE["alone"] = INSIDE["tests"]  # tests and candidate in one process
+BOX = "/box"
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/nix/store")
 # Users of this range come and go by systemd's convention, so nobody owns files or other processes under them.
 _ORDINARY = range(61184, 65520)
 
-_SAME_PROCESS = "Checked in the same process: a candidate written to cheat could fake this."
-_EACH = f"Each process at most {MEMORY // MIB} MiB, no limit on their sum."
-SEALED_LAMPS = {
-    "files": f"Only the Python installation is visible, read-only; /tmp is the box's own, {DISK // MIB} MiB.",
-    "network": "None, not even this computer's own; unusual socket families (vsock, netlink) are not filtered yet.",
-    "memory": _EACH,
-    "processes": f"At most {PROCESSES} at once, in a process space of their own; none outlives the run.",
-    "verdict": _SAME_PROCESS,
-}
-OPEN_LAMPS = {
-    "files": "Open: the candidate can read, change and delete whatever you can.",
-    "network": "Open.",
-    "memory": _EACH,
-    "processes": "Open: it can end your processes, and one that hides can outlive the run.",
-    "verdict": _SAME_PROCESS,
-}
 
-
-def consent_sentence(note: str) -> str:
-    rights = "root's rights" if os.geteuid() == 0 else "your rights"
-    return (
-        f"There is no sandbox here ({note}): candidates would run with {rights} and could read, change or delete your "
-        "files and use the network. Agree to that for this run, or make bubblewrap work first."
-    )
+class BadEnvironment(BasslineError):
+    """The person's Python environment cannot be shown to the tests."""
 
 
 @dataclass(frozen=True)
 class Layers:
-    """How boxes are made here. ``bubblewrap``: its path, or empty when there is none that works."""
+    """How boxes are made here.
 
-    bubblewrap: str
+    ``kind``: bubblewrap, landlock or open. ``program``: bubblewrap's path. ``environment``: the person's own packages,
+    to be read by the tests and the candidate.
+    """
+
+    kind: str = "open"
+    program: str = ""
+    environment: tuple[str, ...] = ()
 
     @property
     def sealed(self) -> bool:
-        return bool(self.bubblewrap)
-
-    @property
-    def lamps(self) -> dict[str, str]:
-        return SEALED_LAMPS if self.sealed else OPEN_LAMPS
+        return self.kind == "bubblewrap"
 
     def user(self) -> int | None:
         """The uid to become inside, or None where the box starts as an ordinary user already."""
         return random.choice(_ORDINARY) if self.sealed and os.geteuid() == 0 else None
 
-    def limits(self, seconds: float) -> dict[str, int]:
-        limits = {
-            "RLIMIT_AS": MEMORY,
-            "RLIMIT_CPU": int(seconds) + 5,
-            "RLIMIT_FSIZE": DISK,
-            "RLIMIT_NOFILE": DESCRIPTORS,
-            "RLIMIT_CORE": 0,
-        }
+    def limits(self) -> dict[str, int]:
+        limits = {"RLIMIT_AS": MEMORY, "RLIMIT_FSIZE": DISK, "RLIMIT_NOFILE": DESCRIPTORS, "RLIMIT_CORE": 0}
         # Outside a process space of its own the limit would count everything else the person runs.
         return limits | {"RLIMIT_NPROC": PROCESSES} if self.sealed else limits
 
-    def environment(self, home: str) -> dict[str, str]:
+    def variables(self, home: str) -> dict[str, str]:
         return {
             "PATH": "/usr/bin:/bin",
             "HOME": home,
@@ -93,16 +86,26 @@ class Layers:
             "TZ": "UTC",
             "LANG": "C.UTF-8",
             "PYTHONHASHSEED": "0",
-            "PYTHONPATH": _BOX if self.sealed else str(ROOT),
+            "PYTHONPATH": BOX if self.sealed else str(ROOT),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
         }
 
-    def command(self, descriptor: int) -> list[str]:
-        """The command line of one box that reports on ``descriptor``."""
-        python = os.path.realpath(sys.executable)
-        stub = [python, "-s", "-P", "-B", "-S", "-m", "engine.runner.stub", str(descriptor)]
-        return [self.bubblewrap, *_bubblewrap_options(), "--", *stub] if self.sealed else stub
+    def settings(self, home: str) -> dict[str, object]:
+        """What the stub needs to know before it takes a task."""
+        settings: dict[str, object] = {
+            "path": [*packages(), *self.environment],
+            "uid": self.user(),
+            "limits": self.limits(),
+        }
+        if self.kind == "landlock":
+            filtered = seccomp.program(sockets=False).hex()
+            settings["fence"] = {
+                "read": [*visible(self), str(_HERE), "/dev"],
+                "write": [home, "/dev/null"],
+                "filter": filtered,
+            }
+        return settings
 
 
 def packages() -> list[str]:
@@ -114,47 +117,39 @@ def packages() -> list[str]:
     return sorted(os.path.realpath(folder) for folder in found)
 
 
-def _bubblewrap_options() -> Iterator[str]:
-    yield from ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
-    yield from ("--die-with-parent", "--new-session", "--hostname", "box", "--cap-drop", "ALL")
-    if os.geteuid() == 0:
-        # Mounts are made by root, for the interpreter may lie where only root may look. The stub then leaves root,
-        # for which it needs these two; the kernel takes them away as it does so.
-        yield from ("--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
-    else:
-        yield from ("--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000")
-    # A tmpfs mounted after a bind would hide an interpreter that lives below /tmp.
-    yield from ("--perms", "1777", "--size", str(DISK), "--tmpfs", "/tmp")
-    yield from ("--dev", "/dev", "--perms", "1777", "--size", str(SHARED_MEMORY), "--tmpfs", "/dev/shm")
-    yield from ("--remount-ro", "/dev", "--proc", "/proc")
-    made: set[Path] = set()
-    for source, target in _views():
-        for parent in reversed(Path(target).parents):
-            if parent not in made and parent != Path("/"):
-                made.add(parent)
-                yield from ("--perms", "0755", "--dir", str(parent))  # bubblewrap's own are closed to other users
-        if os.path.islink(source):
-            yield from ("--symlink", os.readlink(source), target)
-        else:
-            yield from ("--ro-bind", source, target)
-            made.add(Path(target))
-    yield from ("--remount-ro", "/", "--chdir", "/tmp")
-
-
-def _views() -> Iterator[tuple[str, str]]:
-    """What is shown read-only, and where: system libraries, the interpreter, its packages, the code of the box."""
+def visible(layers: Layers) -> list[str]:
+    """What is shown read-only: system libraries, the interpreter, its packages, the person's environment."""
     seen: list[str] = []
-    python = {os.path.realpath(folder) for folder in (sys.base_prefix, sys.base_exec_prefix, *packages())}
+    python = {os.path.realpath(f) for f in (sys.base_prefix, sys.base_exec_prefix, *packages(), *layers.environment)}
     home = os.path.realpath(os.path.expanduser("~"))
-    for path in (*(p for p in _HAVE if os.path.exists(p)), *sorted(python)):
+    for path in (*(p for p in SYSTEM if os.path.exists(p)), *sorted(python)):
         # A package folder below the interpreter's is there already; a whole home is never shown.
         if path not in ("/", home) and not any(path.startswith(f"{above}/") for above in seen):
             seen.append(path)
-            yield path, path
-    folder = Path(__file__).resolve().parent
-    for name in INSIDE:
-        yield str(folder / name), f"{_BOX}/engine/runner/{name}"
+    return seen
+
+
+def own_files(role: str) -> dict[str, str]:
+    """The program's own files that a box of that role can see: where they are, and where they appear."""
+    return {str(_HERE / f"{name}.py"): f"{BOX}/engine/runner/{name}.py" for name in INSIDE[role]}
 
 
 def find_bubblewrap() -> str:
     return shutil.which("bwrap") or ""
+
+
+def environment(folder: str) -> tuple[str, ...]:
+    """The package folders of the virtual environment in ``folder``. Raises BadEnvironment."""
+    if not folder:
+        return ()
+    wanted = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    root = Path(folder).expanduser().resolve()
+    if root.is_file():  # the interpreter itself was named
+        root = root.parent.parent
+    found = sorted(str(path) for path in root.glob(f"lib*/{wanted}/site-packages") if path.is_dir())
+    if found:
+        return tuple(found)
+    others = sorted(path.parent.name for path in root.glob("lib*/python*/site-packages"))
+    if others:
+        raise BadEnvironment(f"The environment {folder} is for {others[0]}; the tests need one for {wanted}.")
+    raise BadEnvironment(f"There is no Python environment in {folder}; name the folder of a virtual environment.")

@@ -1,7 +1,8 @@
-"""What the records of one box prove. They come through a process that a candidate shares, so they prove little alone.
+"""What the records of one box prove. Where a candidate shares its process, they prove little alone.
 
 A test has passed when it has one start and one end with outcome *passed*; the box counts as *complete* when, after
-all tests, both canaries were seen to fail and *done* came last. Anything that does not fit ends it as *tampered*.
+all tests, the canaries (if it has any) were seen to fail and *done* came last. Anything that does not fit ends it as
+*tampered*.
 """
 
 import json
@@ -22,8 +23,15 @@ def plain(text: str) -> str:
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
 
 
+BEAT_S = 0.3  # more time for a test that has asked its candidate a thousand things: the pipe's share of it
+
+
 class Tampered(Exception):
     """A record that an honest box cannot send."""
+
+
+class Uncrossable(Exception):
+    """The tests hand over a value that cannot leave their process."""
 
 
 @dataclass
@@ -42,7 +50,11 @@ class Ledger:
     stage: str = "waiting"  # the last record that was not about one test
     collected: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()  # what pytest calls those; it means something when they were listed, without candidate
+    skipped: dict[str, str] = field(default_factory=dict)  # by the tests' own marks: id -> reason
     problem: str = ""  # why the candidate or the tests could not be loaded
+    problem_outcome: str = "error"
+    soft: bool = False  # a test passed by a comparison that the candidate's own class decided
+    credit_s: float = 0.0  # what the running test may take besides its limit
     peak_mib: float | None = None
     _count: int = 0
     _started_s: float = 0.0
@@ -60,6 +72,12 @@ class Ledger:
             self._start(record, now_s)
         elif kind == "end":
             return self._end(record, now_s)
+        elif kind == "beat":
+            self.credit_s += BEAT_S
+        elif kind == "forged":
+            raise Tampered(f"the candidate sent {plain(str(record.get('why')))}")
+        elif kind == "uncrossable":
+            raise Uncrossable(plain(str(record.get("why"))))
         else:
             self._advance(kind, record)
         return None
@@ -94,10 +112,13 @@ class Ledger:
             self.collected = tuple(map(str, ids)) if isinstance(ids, list) else ()
             shown = record.get("shown")
             self.shown = tuple(plain(str(name)) for name in shown) if isinstance(shown, list) else ()
+            skipped = record.get("skipped")
+            self.skipped = {str(k): plain(str(v)) for k, v in skipped.items()} if isinstance(skipped, dict) else {}
             if self.every and self.collected != self.every:
                 raise Tampered("the tests that ran are not the tests of the file")
         if kind in ("unimportable", "broken"):
             self.problem = plain(str(record.get("why", "")))
+            self.problem_outcome = "killed" if record.get("outcome") == "killed" else "error"
         if kind == "done" and isinstance(record.get("peak_mib"), float):
             self.peak_mib = record["peak_mib"]
         self.stage = kind
@@ -107,7 +128,7 @@ class Ledger:
         ended = self._ended
         if self.stage != "collected" or self.running or ended >= len(order) or record.get("id") != order[ended]:
             raise Tampered("tests were started in an order that cannot be")
-        self.running, self._started_s = order[ended], now_s
+        self.running, self._started_s, self.credit_s = order[ended], now_s, 0.0
 
     def _end(self, record: dict[str, Any], now_s: float) -> TestResult | None:
         name, outcome = self.running, record.get("outcome")
@@ -118,6 +139,7 @@ class Ledger:
             if outcome not in ("failed", "error"):
                 raise Tampered("a test that must fail did not: the candidate has changed how tests are run")
             return None
+        self.soft |= record.get("soft") is True
         return self.settle(name, outcome, str(record.get("why", "")), now_s)
 
     def settle(self, name: str, outcome: str, why: str, now_s: float) -> TestResult:

@@ -22,8 +22,11 @@ class Probe:
 class Test:
     """Run a user's ``tests`` on one candidate. Answered by TestStarted, TestProgress ..., and one TestFinished.
 
-    ``consent``: the person has agreed to run without a sandbox, should there be none. Times are seconds of
-    wall clock; importing the candidate may take five times ``test_timeout_s``.
+    ``consent``: the person has agreed to run without a sandbox, should there be none. ``same_process``: they have
+    agreed that these tests share a process with the candidate, should these need it. Both are asked for by
+    ConsentNeeded. ``environment``: the folder of a virtual environment whose packages may be used. Times are seconds
+    of wall clock; importing the candidate may take five times ``test_timeout_s``, and a test may take five times
+    what the slowest passing candidate took for one.
     """
 
     __test__ = False
@@ -34,6 +37,8 @@ class Test:
     consent: bool = False
     test_timeout_s: float = 2.0
     total_timeout_s: float = 30.0
+    same_process: bool = False
+    environment: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,12 +57,15 @@ class Shutdown:
 class Lamps:
     """What holds. ``lamps``: files, network, memory, processes, verdict -> a sentence each.
 
-    ``sealed``: a box was run and kept what it must. ``note``: why not, or empty.
+    ``sealed``: a box was run and kept what it must. ``note``: why not, or empty. ``weak``: the lamps that hold less
+    than they should. ``words``: what a person should read before anything is run for the first time.
     """
 
     sealed: bool
     lamps: dict[str, str] = field(default_factory=dict)
     note: str = ""
+    weak: tuple[str, ...] = ()
+    words: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,10 +90,14 @@ class TestProgress:
 
 @dataclass(frozen=True)
 class ConsentNeeded:
-    """Nothing was run: there is no sandbox here. Show ``sentence``; send the Test again with consent."""
+    """Nothing was run. Show ``sentence``; if the person agrees, send the Test again with what ``kind`` names.
+
+    ``kind``: *consent* (there is no sandbox here) or *same_process* (these tests need to share the candidate's).
+    """
 
     id: str
     sentence: str
+    kind: str = "consent"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,10 @@ OUTCOMES = ("passed", "failed", "error", "timeout", "killed", "skipped", "missin
 
 @dataclass(frozen=True)
 class TestResult:
-    """One test: ``outcome`` is one of OUTCOMES; ``why`` is the first failing assert with its values, or empty."""
+    """One test: ``outcome`` is one of OUTCOMES; ``why`` is the first failing assert with its values, or empty.
+
+    A test that the file itself skips, by a mark that needs no candidate, is *skipped* and does not count.
+    """
 
     __test__ = False  # not a test class, whatever pytest makes of the name
 
@@ -25,6 +28,7 @@ class Report:
 
     ``verdict``: *infra* is an error of ours, never a fail and never a pass. ``mode``: split, in-process or command.
     ``lamps``: layer name (files, network, memory, processes, verdict) -> sentence that says what holds.
+    ``weak``: names of the lamps that hold less than they should.
     ``output``: what the candidate printed, the first 64 KiB; ``output_bytes`` is how much it was in all.
     """
 
@@ -37,6 +41,7 @@ class Report:
     peak_mib: float | None = None
     output: str = ""
     output_bytes: int = 0
+    weak: tuple[str, ...] = ()
 
     @property
     def passed(self) -> int:
@@ -53,4 +58,5 @@ class Report:
     def from_dict(cls, fields: dict[str, Any]) -> "Report":
         known = {name: value for name, value in fields.items() if name in cls.__dataclass_fields__}
         known["tests"] = tuple(TestResult(**test) for test in known.get("tests", ()))
+        known["weak"] = tuple(known.get("weak", ()))
         return cls(**known)

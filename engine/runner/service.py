@@ -2,6 +2,7 @@
 
 ``python -m engine.runner.service``. One thread does everything: it starts the boxes (the kernel ends a box when the
 thread that started it ends), hears them, and keeps their clocks. The end of standard input ends every box and it.
+With ``--never`` it runs nothing at all.
 """
 
 import asyncio
@@ -10,10 +11,23 @@ import os
 import sys
 import traceback
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
-from engine.runner import forms
-from engine.runner.layers import MIB, Layers, consent_sentence, find_bubblewrap
+from engine.contract import errors
+from engine.runner import cgroups, forms, landlock, seccomp
+from engine.runner.lamps import (
+    MUST_HOLD,
+    SAMPLE,
+    Held,
+    consent_sentence,
+    first_words,
+    names_of,
+    same_process_sentence,
+    sample_tests,
+)
+from engine.runner.layers import MIB, BadEnvironment, Layers, environment, find_bubblewrap
 from engine.runner.orphans import adopt
+from engine.runner.pair import RunnerFault, Store
 from engine.runner.protocol import (
     Answer,
     CancelTest,
@@ -30,22 +44,11 @@ from engine.runner.protocol import (
     to_line,
 )
 from engine.runner.report import Report, TestResult
-from engine.runner.trial import MODE, Plan, RunnerFault, Trial, make_plan
+from engine.runner.trial import Plan, Trial, make_plan
 
-_LONGEST_REQUEST = 64 * MIB
+_LONGEST_REQUEST = 64 * MIB  # the client sends far less
 _PLANS_KEPT = 8
-
-# A candidate that is right, and what it must not be able to do: the box is believed after it has been tried.
-_SAMPLE = "def answer():\n    return 42\n"
-_SAMPLE_TESTS = "assert answer() == 42\n"
-_SEAL_TESTS = f"""
-import os, socket
-assert os.getuid() != 0, "it runs as root"
-assert not os.path.exists({os.path.abspath(__file__)!r}), "files of this computer are visible"
-assert not os.access("/", os.W_OK), "its root is writable"
-assert sum(name.isdigit() for name in os.listdir("/proc")) < 6, "processes of this computer are visible"
-assert socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect_ex(("192.0.2.1", 9)) != 0, "there is a network"
-"""
+NEVER = "Running code is switched off in the settings; switch it on there to run tests."
 
 
 class Slots:
@@ -70,14 +73,17 @@ class Slots:
 
 
 class Service:
-    """Answers requests through ``say``, with at most ``slots`` boxes at once."""
+    """Answers requests through ``say``, with at most ``slots`` candidates at once. ``never``: runs none."""
 
-    def __init__(self, say: Callable[[Answer], None], slots: int):
-        self._say, self._slots = say, Slots(slots)
+    def __init__(
+        self, say: Callable[[Answer], None], slots: int, groups: cgroups.Groups | None = None, never: bool = False
+    ):
+        self._say, self._slots, self._groups, self._never = say, Slots(slots), groups, never
+        self._store = Store(groups, slots)
         self._tests: dict[str, asyncio.Task[None]] = {}  # by id
         self._probes: set[asyncio.Task[None]] = set()
-        self._plans: dict[str, asyncio.Task[Plan]] = {}  # by the text of the tests, oldest first
-        self._samples: dict[Layers, asyncio.Task[str]] = {}
+        self._plans: dict[tuple[str, str], asyncio.Task[Plan]] = {}  # by the text of the tests, oldest first
+        self._held: dict[str, asyncio.Task[Held]] = {}  # by environment
 
     async def serve(self, requests: asyncio.StreamReader) -> None:
         """Until Shutdown or the end of ``requests``; no box is left then."""
@@ -88,16 +94,21 @@ class Service:
                     break
                 self._answer(request)
         finally:
-            tasks = [*self._tests.values(), *self._probes, *self._plans.values(), *self._samples.values()]
+            tasks = [*self._tests.values(), *self._probes, *self._plans.values(), *self._held.values()]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await self._store.close()
+            if self._groups is not None:
+                self._groups.close()
 
     def _answer(self, request: Request) -> None:
         if isinstance(request, Probe):
             probe = asyncio.create_task(self._tell_lamps())
             self._probes.add(probe)
             probe.add_done_callback(self._probes.discard)
+        elif isinstance(request, Test) and self._never:
+            self._say(TestFinished(request.id, Report("infra", "split", NEVER)))
         elif isinstance(request, Test):
             test = asyncio.create_task(self._test(request))
             self._tests[request.id] = test
@@ -108,95 +119,127 @@ class Service:
     def _over(self, id: str, task: asyncio.Task[None]) -> None:
         del self._tests[id]
         if task.cancelled():  # perhaps before its first step, so that it could not say so itself
-            self._say(TestFinished(id, Report("infra", MODE, "Stopped before it was finished.")))
+            self._say(TestFinished(id, Report("infra", "split", "Stopped before it was finished.")))
 
     async def _tell_lamps(self) -> None:
-        layers, note = await self._layers()
-        self._say(Lamps(layers.sealed, layers.lamps, note))
+        if self._never:
+            self._say(Lamps(False, {}, NEVER, words=NEVER))
+            return
+        held = await self._what_holds("")
+        weak = held.weak("split")
+        self._say(Lamps(held.sealed, held.lamps("split"), held.note, weak, first_words(held)))
+        if held.sealed:
+            self._store.warm(self._slots.count)
 
     async def _test(self, test: Test) -> None:
-        layers = Layers("")
+        held, mode = Held(Layers(), False, frozenset()), "split"
         try:
-            layers, note = await self._layers()
-            if not layers.sealed and not test.consent:
-                self._say(ConsentNeeded(test.id, consent_sentence(note)))
+            held = await self._what_holds(test.environment)
+            if not held.sealed and not test.consent:
+                self._say(ConsentNeeded(test.id, consent_sentence(held)))
                 return
-            if not layers.sealed and (fault := await self._sample(layers)):
-                raise RunnerFault(f"A program known to be right does not pass here: {fault}")
-            plan = await self._plan(test.tests, layers)
+            if not held.enough:
+                raise RunnerFault(f"A program known to be right does not pass here: {held.note}")
+            plan = await self._plan(test.tests, held)
+            mode = plan.mode
+            if plan.needs and not test.same_process:
+                self._say(ConsentNeeded(test.id, same_process_sentence(plan.needs), "same_process"))
+                return
             if doubt := forms.doubt(test.tests, test.solution):
                 raise RunnerFault(doubt)
             self._say(TestStarted(test.id, len(plan.ids)))
-            report = await self._try(test, plan, layers)
-        except (forms.BrokenTests, RunnerFault) as fault:
-            report = Report("infra", MODE, str(fault), lamps=layers.lamps)
+            report = await self._try(test, plan, held)
+        except (forms.BrokenTests, RunnerFault, BadEnvironment) as fault:
+            report = Report("infra", mode, str(fault), lamps=held.lamps(mode), weak=held.weak(mode))
         except Exception as fault:  # a mistake in this program; a run must not stay open for it
             traceback.print_exc()
-            report = Report("infra", MODE, f"The test runner made a mistake: {fault!r}.", lamps=layers.lamps)
+            report = Report("infra", mode, f"The test runner made a mistake: {fault!r}.", lamps=held.lamps(mode))
         self._say(TestFinished(test.id, report))
 
-    async def _try(self, test: Test, plan: Plan, layers: Layers) -> Report:
+    async def _try(self, test: Test, plan: Plan, held: Held) -> Report:
         """A candidate that loses by time alone gets one more chance with no other box beside it."""
 
         def progress(result: TestResult) -> None:
             self._say(TestProgress(test.id, result))
 
         async with self._slots.one():
-            report = await Trial(test, plan, layers, progress).run()
+            report = await Trial(test, plan, held, self._store, progress).run()
+        self._store.warm(len(self._tests) - 1 or 1)
         late = {result.outcome for result in report.tests} - {"passed"} == {"timeout"}
         if report.verdict == "fail" and late and self._slots.count > 1:
             async with self._slots.alone():
-                again = await Trial(test, plan, layers, lambda result: None, patient=False).run()
-            if again.verdict == "pass":
-                return again
+                again = await Trial(test, plan, held, self._store, lambda result: None, patient=False).run()
+            if again.verdict in ("pass", "pass-soft"):
+                report = again
+        if report.verdict in ("pass", "pass-soft"):
+            plan.slowest_s = max(plan.slowest_s, *(result.seconds for result in report.tests))
         return report
 
-    async def _plan(self, text: str, layers: Layers) -> Plan:
+    async def _plan(self, text: str, held: Held) -> Plan:
         """Candidates of one batch share the listing of their tests; one of ours that went wrong is tried anew."""
-        if text not in self._plans:
-            self._plans[text] = asyncio.create_task(self._list(text, layers))
+        key = text, "\0".join(held.layers.environment)
+        if key not in self._plans:
+            self._plans[key] = asyncio.create_task(self._list(text, held))
             while len(self._plans) > _PLANS_KEPT:
                 oldest = next(iter(self._plans))
                 if not self._plans[oldest].done():
                     break
                 del self._plans[oldest]
         try:
-            return await asyncio.shield(self._plans[text])
+            return await asyncio.shield(self._plans[key])
         except RunnerFault:
-            self._plans.pop(text, None)
+            self._plans.pop(key, None)
             raise
 
-    async def _list(self, text: str, layers: Layers) -> Plan:
+    async def _list(self, text: str, held: Held) -> Plan:
         async with self._slots.one():
-            return await make_plan(text, layers)
+            return await make_plan(text, held, self._store)
 
-    async def _layers(self) -> tuple[Layers, str]:
-        """What holds here, and why it is not more. A sandbox counts when a box was run and kept what it must."""
-        path = find_bubblewrap()
-        if not path:
-            return Layers(""), "bubblewrap is not installed"
-        fault = await self._sample(Layers(path))
-        return (Layers(""), f"bubblewrap does not work: {fault}") if fault else (Layers(path), "")
+    async def _what_holds(self, folder: str) -> Held:
+        """The strongest layers that were tried and kept what they must, with the environment in ``folder`` shown."""
+        if folder not in self._held:
+            self._held[folder] = asyncio.create_task(self._look_what_holds(folder))
+        try:
+            return await asyncio.shield(self._held[folder])
+        except BadEnvironment:
+            self._held.pop(folder, None)
+            raise
 
-    async def _sample(self, layers: Layers) -> str:
-        """Empty when a program known to be right passes under ``layers``, otherwise why not. Tried once."""
-        if layers not in self._samples:
-            self._samples[layers] = asyncio.create_task(self._try_sample(layers))
-        return await asyncio.shield(self._samples[layers])
+    async def _look_what_holds(self, folder: str) -> Held:
+        packages, notes = environment(folder), []
+        program = find_bubblewrap()
+        if program:
+            held = await self._look(Layers("bubblewrap", program, packages))
+            if held.enough:
+                return held
+            notes.append(f"bubblewrap does not work: {held.note}")
+        else:
+            notes.append("bubblewrap is not installed")
+        if landlock.version() >= landlock.NEEDED and seccomp.program():
+            held = await self._look(Layers("landlock", environment=packages))
+            if held.enough:
+                return replace(held, note=notes[0])
+        held = await self._look(Layers(environment=packages))
+        return replace(held, note=notes[0] if held.enough else held.note)
 
-    async def _try_sample(self, layers: Layers) -> str:
-        tests = _SAMPLE_TESTS + (_SEAL_TESTS if layers.sealed else "")
-        test = Test("(sample)", _SAMPLE, tests, test_timeout_s=10.0)
+    async def _look(self, layers: Layers) -> Held:
+        """Runs a program known to be right, which tries to get out as well."""
+        tests = sample_tests(os.path.abspath(errors.__file__))
+        test = Test("(sample)", SAMPLE, tests, test_timeout_s=10.0)
+        nothing = Held(layers, self._groups is not None, frozenset())
         try:
             async with self._slots.one():
-                report = await Trial(test, await make_plan(tests, layers), layers, lambda result: None).run()
+                plan = Plan(forms.parse(tests), names_of(tests))
+                report = await Trial(test, plan, nothing, self._store, lambda result: None).run()
         except Exception as fault:  # a mistake in this program; whoever asked must hear of it
             traceback.print_exc()
-            return repr(fault)
-        return "" if report.verdict == "pass" else report.why or report.verdict
+            return replace(nothing, note=repr(fault))
+        passed = frozenset(result.id for result in report.tests if result.outcome == "passed")
+        missing = (f"{r.id}: {r.why}" for r in report.tests if r.id in MUST_HOLD[layers.kind] - passed)
+        return replace(nothing, passed=passed, note=next(missing, ""))
 
 
-async def _serve() -> None:
+async def _serve(never: bool) -> None:
     adopt()
     requests = asyncio.StreamReader(limit=_LONGEST_REQUEST)
     loop = asyncio.get_running_loop()
@@ -210,8 +253,14 @@ async def _serve() -> None:
             pass  # nobody is listening any more, and standard input is about to end
 
     # One core stays with the sampler, which the person is waiting for.
-    await Service(say, slots=max(1, (os.cpu_count() or 1) - 1)).serve(requests)
+    slots = max(1, (os.cpu_count() or 1) - 1)
+    await Service(say, slots, None if never else cgroups.find(), never).serve(requests)
+
+
+def main() -> None:
+    cgroups.enter_scope()
+    asyncio.run(_serve("--never" in sys.argv[1:]))
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve())
+    main()

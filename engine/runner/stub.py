@@ -1,7 +1,7 @@
-"""The first code inside a box: takes one task from standard input, lowers its own rights, hands over to the plugin.
+"""The first code inside a box: lowers its own rights, loads what its role needs, and only then takes one task.
 
-Run as ``python -m engine.runner.stub FD``. The exit status and what is printed mean nothing; every fact is one JSON
-line on the private descriptor FD. Besides this file only ``forms`` and ``plugin`` of the program exist in here.
+Run as ``python -m engine.runner.stub SETTINGS``. The exit status and what is printed mean nothing; every fact is one
+JSON line on a private descriptor, which a candidate in a box of its own does not have.
 """
 
 import json
@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 NICE = 5  # behind the sampler, but not so far that an honest test runs out of time beside it
+_CPU_GRACE_S = 5
 
 
 class Records:
@@ -28,6 +29,32 @@ class Records:
         self._count += 1
         os.write(self._descriptor, line.encode())
 
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def lower_rights(uid: int | None, limits: dict[str, int], fence: dict[str, Any] | None) -> None:
+    """Becomes the box's ordinary user (``uid`` None: it is that already), then sets limits and a low priority."""
+    if uid is not None:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    os.nice(NICE)
+    for name, value in limits.items():
+        limit(name, value)
+    if fence is not None:
+        from engine.runner import landlock
+
+        landlock.fence(fence["read"], fence["write"], bytes.fromhex(fence["filter"]))
+
+
+def limit(name: str, value: int) -> None:
+    import resource
+
+    _, ceiling = resource.getrlimit(getattr(resource, name))
+    value = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
+    resource.setrlimit(getattr(resource, name), (value, value))
+
 
 def read_task(records: Records) -> dict[str, Any]:
     """Says hello and waits for the task; leaves when the pipe ends without one, for then the service is gone."""
@@ -40,34 +67,29 @@ def read_task(records: Records) -> dict[str, Any]:
         os._exit(1)
     task: dict[str, Any] = json.loads(text)
     records.sign(task["key"])
+    limit("RLIMIT_CPU", int(task["seconds"]) + _CPU_GRACE_S)
     return task
 
 
-def lower_rights(uid: int | None, limits: dict[str, int]) -> None:
-    """Becomes the box's ordinary user (``uid`` None: it is that already), then sets limits and a low priority."""
-    import resource
+def main(settings: dict[str, Any]) -> None:
+    descriptors = [settings["records"], *settings["pipes"]]
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    records = Records(settings["records"])
+    sys.path += settings["path"]
+    lower_rights(settings["uid"], settings["limits"], settings.get("fence"))
+    if settings["role"] == "candidate":
+        from engine.runner.split.candidate import CandidateLink
 
-    if uid is not None:
-        os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
-    os.nice(NICE)
-    for name, value in limits.items():
-        _, ceiling = resource.getrlimit(getattr(resource, name))
-        value = value if ceiling == resource.RLIM_INFINITY else min(value, ceiling)
-        resource.setrlimit(getattr(resource, name), (value, value))
-
-
-def main(descriptor: int) -> None:
-    os.set_inheritable(descriptor, False)
-    records = Records(descriptor)
-    task = read_task(records)
-    sys.path += task["path"]
-    lower_rights(task["uid"], task["limits"])
+        task = read_task(records)
+        records.close()
+        source, sink = settings["pipes"]
+        CandidateLink(source, sink, task["solution"]).run()
     from engine.runner import plugin  # pytest comes with it: before the candidate, whose clock must not pay for it
 
-    plugin.perform(task, records.put)
+    task = read_task(records)
+    plugin.perform(task, records.put, settings["pipes"])
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(json.loads(sys.argv[1]))

@@ -1,63 +1,76 @@
-"""One candidate against one test file: boxes, one after another, until every test has an outcome."""
+"""One candidate against one test file: pairs of boxes, one after another, until every test has an outcome."""
 
 import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from engine.runner import forms
-from engine.runner.box import Box
-from engine.runner.layers import MIB, OUTPUT_ENDS, Layers, packages
-from engine.runner.ledger import Ledger, Tampered, plain
+from engine.runner import forms, needs
+from engine.runner.lamps import Held
+from engine.runner.layers import MEMORY, MIB, OUTPUT_ENDS
+from engine.runner.ledger import Ledger, Tampered, Uncrossable
+from engine.runner.pair import Pair, RunnerFault, Store
 from engine.runner.protocol import Test
 from engine.runner.report import Report, TestResult
 
-START_S = 30.0  # until the box has loaded pytest; longer means that something of ours is broken
 IMPORTS = 5.0  # times the limit of one test: for importing the candidate, and for loading the tests
+SLOWEST = 5.0  # times what the slowest passing candidate took for one test, where that is more than the limit
 LISTING_S = 10.0
-MODE = "in-process"
+_CLOSING_S = 5.0  # for what a box does after its last test
 
 
-class RunnerFault(Exception):
-    """An error of ours, in a sentence; the report's verdict is *infra*."""
-
-
-@dataclass(frozen=True)
+@dataclass
 class Plan:
     """A test file, understood without any candidate: its text, and the ids of its tests in order.
 
-    ``shown``: what a person calls a test, by id, where that is not its id.
+    ``shown``: what a person calls a test, by id, where that is not its id. ``skipped``: tests that the file itself
+    skips, and why; they are not run and do not count. ``needs``: why it cannot be kept apart from the candidate, or
+    empty. ``slowest_s``: the longest that a passing candidate took for one test.
     """
 
-    text: str
+    source: forms.TestSource
     ids: tuple[str, ...]
     shown: Mapping[str, str] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    needs: str = ""
+    slowest_s: float = 0.0
+
+    @property
+    def mode(self) -> str:
+        if self.source.form == forms.COMMAND:
+            return "command"
+        return "in-process" if self.needs else "split"
 
 
-async def make_plan(text: str, layers: Layers) -> Plan:
+async def make_plan(text: str, held: Held, store: Store) -> Plan:
     """Lists the tests. Raises forms.BrokenTests or RunnerFault.
 
     A pytest file has to be run to be listed: in a box of its own, with a stand-in where the candidate would be.
     """
     source = forms.parse(text)
+    reason = needs.same_process(source)
     if source.checks:
-        return Plan(text, tuple(check.id for check in source.checks))
-    run = _Run(layers, Ledger((), (), ()), LISTING_S / IMPORTS)
+        return Plan(source, tuple(check.id for check in source.checks), needs=reason)
+    run = _Run(held, store, Ledger((), (), ()), LISTING_S / IMPORTS)
+    task: dict[str, object] = {"solution": None, "tests": text, "ids": [], "canaries": [], "entry": ""}
     try:
-        await run.perform({"solution": None, "tests": text, "ids": [], "canaries": []}, time.monotonic() + START_S)
-    except Tampered as fault:
+        await run.perform(task, time.monotonic() + 3 * LISTING_S, split=False)
+    except (Tampered, Uncrossable) as fault:
         raise RunnerFault(f"Listing your tests went wrong: {fault}.") from None
-    if run.ledger.problem:
-        raise forms.BrokenTests(f"Your tests do not load: {run.ledger.problem}")
+    ledger = run.ledger
+    if ledger.problem:
+        raise forms.BrokenTests(f"Your tests do not load: {ledger.problem}")
     if run.timed_out:
         raise forms.BrokenTests(f"Your tests take longer than {LISTING_S:.0f} s to load.")
-    if run.ledger.stage != "done":
+    if ledger.stage != "done":
         raise forms.BrokenTests("Your tests end the process while they are being loaded.")
-    if not run.ledger.collected:
+    if not ledger.collected:
         raise forms.BrokenTests("Your tests hold no test: pytest finds none in them.")
-    ids, shown = run.ledger.collected, run.ledger.shown
+    if len(ledger.skipped) == len(ledger.collected):
+        raise forms.BrokenTests("Your tests skip every test; take the skip mark off one.")
+    ids, shown = ledger.collected, ledger.shown
     unique = len(set(shown)) == len(ids) == len(shown)
-    return Plan(text, ids, dict(zip(ids, shown, strict=True)) if unique else {})
+    return Plan(source, ids, dict(zip(ids, shown, strict=True)) if unique else {}, ledger.skipped, reason)
 
 
 class Trial:
@@ -67,11 +80,19 @@ class Trial:
     """
 
     def __init__(
-        self, test: Test, plan: Plan, layers: Layers, progress: Callable[[TestResult], None], patient: bool = True
+        self,
+        test: Test,
+        plan: Plan,
+        held: Held,
+        store: Store,
+        progress: Callable[[TestResult], None],
+        patient: bool = True,
     ):
-        self.test, self.plan, self.layers, self.progress, self.patient = test, plan, layers, progress, patient
+        self.test, self.plan, self.held, self.store = test, plan, held, store
+        self.progress, self.patient = progress, patient
         self.results: dict[str, TestResult] = {}
         self.runs: list[_Run] = []
+        self.waited_s = 0.0  # for boxes to be ready, which is none of the candidate's time
         self.why = ""
 
     async def run(self) -> Report:
@@ -79,138 +100,182 @@ class Trial:
         end = start + self.test.total_timeout_s
         verdict = "fail"
         try:
-            while await self._next_run(end):
+            for name, why in self.plan.skipped.items():
+                self._heard(TestResult(name, "skipped", why))
+            while await self._next_run(end + self.waited_s):
                 pass
-            if self.runs[0].ledger.complete and all(r.outcome == "passed" for r in self.results.values()):
-                verdict = "pass"
+            counted = [r for name, r in self.results.items() if name not in self.plan.skipped]
+            if all(r.outcome == "passed" for r in counted) and self.runs[-1].ledger.complete:
+                verdict = "pass-soft" if any(run.ledger.soft for run in self.runs) else "pass"
         except Tampered as fault:
             verdict, self.why = "tampered", f"Tampered: {fault}."
-        except RunnerFault as fault:
+        except Uncrossable as fault:
+            verdict, self.why = "infra", _uncrossable(str(fault))
+        except (RunnerFault, forms.BrokenTests) as fault:
             verdict, self.why = "infra", str(fault)
         self._settle_rest()
         return self._report(verdict, time.monotonic() - start)
 
     async def _next_run(self, end: float) -> bool:
-        """Runs what is left in a fresh box; True when yet another could help."""
+        """Runs what is left in fresh boxes; True when yet others could help."""
         left = tuple(name for name in self.plan.ids if name not in self.results)
-        names = tuple(f"test_{secrets.token_hex(6)}" for _ in range(2))
-        run = _Run(self.layers, Ledger(self.plan.ids, left, names), self.test.test_timeout_s, self._heard)
+        split = self.plan.mode == "split"
+        names = () if split else tuple(f"test_{secrets.token_hex(6)}" for _ in range(2))
+        limit = max(self.test.test_timeout_s, SLOWEST * self.plan.slowest_s)
+        run = _Run(self.held, self.store, Ledger(self.plan.ids, left, names), limit, self._heard)
         self.runs.append(run)
-        task = {"solution": self.test.solution, "tests": self.plan.text, "ids": left, "canaries": names}
-        await run.perform(task, end)
+        entry = forms.entry_point(self.test.solution) if self.plan.source.form == forms.CHECK else ""
+        task: dict[str, object] = {
+            "solution": self.test.solution,
+            "tests": self.plan.source.text,
+            "ids": left,
+            "canaries": names,
+            "entry": entry,
+        }
+        before = len(self.results)
+        await run.perform(task, end, split)
+        self.waited_s += run.waited_s
+        end += run.waited_s
         if run.ledger.complete:
             self.why = ""
             return False
         self.why = run.ending(end)
-        if not run.ledger.running:
-            return False
-        outcome = "timeout" if run.timed_out else "killed"
         if run.ledger.running in left:
+            outcome = "timeout" if run.timed_out else "killed"
             self._heard(run.ledger.settle(run.ledger.running, outcome, self.why, time.monotonic()))
-        more = len(self.results) < len(self.plan.ids) and time.monotonic() < end and not run.box_flooded
-        return more and (self.patient or outcome != "timeout")
+        elif run.ledger.running or len(self.results) == before:
+            return False  # a canary, or nothing of what was asked for came about
+        more = len(self.results) < len(self.plan.ids) and time.monotonic() < end and not run.flooded
+        return more and (self.patient or not run.timed_out)
 
     def _heard(self, result: TestResult) -> None:
+        if result.outcome == "killed" and self.runs and (words := self.runs[-1].how_it_ended()):
+            result = replace(result, why=words)
         self.results[result.id] = shown = replace(result, id=self.plan.shown.get(result.id, result.id))
         self.progress(shown)
 
     def _settle_rest(self) -> None:
         """Tests that never ran share the fate of the last run."""
-        last, outcome = self.runs[-1], "missing"
-        if last.ledger.problem:
-            outcome = "error"
-        elif last.ledger.stage in ("importing", "imported"):
-            outcome = "timeout" if last.timed_out else "killed"
+        last, outcome = self.runs[-1] if self.runs else None, "missing"
+        if last is not None and last.ledger.problem:
+            outcome = last.ledger.problem_outcome
+        elif last is not None and last.timed_out:
+            outcome = "timeout"
+        elif last is not None and last.ledger.stage in ("importing", "imported"):
+            outcome = "killed"
         for name in self.plan.ids:
             if name not in self.results:
                 self._heard(TestResult(name, outcome, self.why))
 
     def _report(self, verdict: str, seconds: float) -> Report:
         tests = tuple(self.results[name] for name in self.plan.ids)
-        first = next((t for t in tests if t.outcome != "passed"), None)
-        why = self.why
-        if verdict == "fail" and first is not None and first.why != why:
-            why = f"{first.id}: {first.why or first.outcome}"
-        peaks = [run.ledger.peak_mib for run in self.runs if run.ledger.peak_mib is not None]
+        why = "" if verdict in ("pass", "pass-soft") else self.why
+        if verdict == "fail":
+            why = self._why_it_failed() or why
+        elif verdict == "pass-soft":
+            why = "It passes by a comparison that its own class decides, such as ==; look before you trust it."
         return Report(
             verdict,
-            MODE,
-            why if verdict != "pass" else "",
+            self.plan.mode,
+            why,
             tests,
-            self.layers.lamps,
+            self.held.lamps(self.plan.mode),
             round(seconds, 3),
-            max(peaks, default=None),
-            plain(self.runs[0].output),
+            max((run.peak_mib for run in self.runs if run.peak_mib is not None), default=None),
+            self.runs[0].output if self.runs else "",
             sum(run.output_bytes for run in self.runs),
+            self.held.weak(self.plan.mode),
         )
+
+    def _why_it_failed(self) -> str:
+        counted = [self.results[name] for name in self.plan.ids if name not in self.plan.skipped]
+        first = next((t for t in counted if t.outcome not in ("passed", "skipped")), None)
+        if first is not None:
+            return "" if first.why == self.why else f"{first.id}: {first.why or first.outcome}"
+        skipped = [t for t in counted if t.outcome == "skipped"]
+        if not skipped:
+            return ""
+        number = "1 test was" if len(skipped) == 1 else f"{len(skipped)} tests were"
+        reason = f" ({skipped[0].id}: {skipped[0].why})" if skipped[0].why else f" ({skipped[0].id})"
+        return f"{number} skipped while running{reason}: that is not a pass."
+
+
+def _uncrossable(what: str) -> str:
+    return (
+        f"Your tests hand over {what}, which cannot leave their process; hand over plain data, a function, or an "
+        "object of a class that the tests define."
+    )
 
 
 class _Run:
-    """One box with one task: hands it over, keeps the clocks, enters the records in the ledger."""
+    """One pair of boxes with one task: hands it over, keeps the clocks, enters the records in the ledger."""
 
     def __init__(
         self,
-        layers: Layers,
+        held: Held,
+        store: Store,
         ledger: Ledger,
-        test_timeout_s: float,
+        limit_s: float,
         progress: Callable[[TestResult], None] = lambda result: None,
     ):
-        self.layers, self.ledger, self.test_timeout_s, self.progress = layers, ledger, test_timeout_s, progress
-        self.timed_out = self.box_flooded = False
+        self.held, self.store, self.ledger, self.limit_s, self.progress = held, store, ledger, limit_s, progress
+        self.timed_out = self.flooded = False
         self.output, self.output_bytes = "", 0
+        self.peak_mib: float | None = None
+        self.waited_s = 0.0
+        self._pair: Pair | None = None
 
-    async def perform(self, task: Mapping[str, object], end: float) -> None:
+    async def perform(self, task: dict[str, object], end: float, split: bool) -> None:
         """Until the box is done, dead or out of time (``end`` is on the monotonic clock). Raises as the ledger does."""
+        before = time.monotonic()
+        pair = self._pair = await self.store.take(self.held.layers, split)
+        self.waited_s = time.monotonic() - before
+        end += self.waited_s
         try:
-            box = await Box.start(self.layers)
-        except OSError as error:
-            raise RunnerFault(f"A process for the candidate could not be started: {error}.") from None
-        try:
-            await self._listen(box, task, end)
+            self.ledger.take(pair.hello, time.monotonic())
+            await pair.give(task, self.ledger.key, max(end - time.monotonic(), 1.0))
+            while line := await pair.main.hear(min(self._limit(), end - time.monotonic())):
+                result = self.ledger.take(line, time.monotonic())
+                if result is not None:
+                    self.progress(result)
+                if self.ledger.stage in ("done", "unimportable"):
+                    return
         except TimeoutError:
             self.timed_out = True
         except ValueError:
             raise Tampered("an endless line was written to the private channel") from None
         finally:
-            await box.end()
-            self.output, self.output_bytes, self.box_flooded = box.output, box.output_bytes, box.flooded
-        if self.ledger.stage in ("waiting", "hello"):
-            said = plain(self.output).strip().rpartition("\n")[2]
-            raise RunnerFault(f"The box for the candidate did not start: {said or 'it said nothing'}.")
-
-    async def _listen(self, box: Box, task: Mapping[str, object], end: float) -> None:
-        stub = {"key": self.ledger.key, "path": packages(), "uid": self.layers.user()}
-        limits = self.layers.limits(max(end - time.monotonic(), 1.0))
-        while line := await box.hear(self._patience(end)):
-            result = self.ledger.take(line, time.monotonic())
-            if result is not None:
-                self.progress(result)
-            if self.ledger.stage in ("done", "unimportable"):
-                return
-            if self.ledger.stage == "hello":
-                await box.give({**task, **stub, "limits": limits})
-
-    def _patience(self, end: float) -> float:
-        """Seconds that the box may now be silent."""
-        if self.ledger.stage in ("waiting", "hello"):
-            return START_S
-        return min(self._limit(), end - time.monotonic())
+            await pair.end()
+            self.output, self.output_bytes, self.flooded = pair.output, pair.output_bytes, pair.flooded
+            measured = [self.ledger.peak_mib if pair.candidate is None else None, *(box.peak_mib for box in pair.boxes)]
+            self.peak_mib = max((peak for peak in measured if peak is not None), default=None)
 
     def _limit(self) -> float:
-        return self.test_timeout_s if self.ledger.running else self.test_timeout_s * IMPORTS
+        """Seconds that the box may be silent now."""
+        if self.ledger.running:
+            return self.limit_s + self.ledger.credit_s
+        return max(self.limit_s * IMPORTS, _CLOSING_S)
+
+    def how_it_ended(self) -> str:
+        """Why the candidate's process is no more, as far as this side knows better than the boxes; or empty."""
+        if self._pair is not None and any(box.flooded for box in self._pair.boxes):
+            return f"It printed more than {OUTPUT_ENDS // MIB} MiB."
+        if self._pair is not None and any(box.has_run_out_of_memory for box in self._pair.boxes):
+            return f"It used more than {MEMORY // MIB} MiB of memory."
+        return ""
 
     def ending(self, end: float) -> str:
         """Why a box that is not done has ended, in words."""
         if self.ledger.problem:
             return self.ledger.problem
-        if self.box_flooded:
-            return f"It printed more than {OUTPUT_ENDS // MIB} MiB."
+        if known := self.how_it_ended():
+            return known
         where = {"importing": "while it was imported", "imported": "while the tests were loaded"}
         when = where.get(self.ledger.stage, "" if self.ledger.running else "before its closing checks")
+        if self.timed_out and time.monotonic() >= end:
+            return "The time for this candidate was used up."
+        if self.timed_out:
+            return f"It took longer than {self._limit():g} s {when}".rstrip() + "."
         if self.ledger.stage == "done":
             return f"The candidate ended the test run {when}".rstrip() + "."
-        if not self.timed_out:
-            return f"The candidate ended the process {when}".rstrip() + "."
-        if time.monotonic() >= end:
-            return "The time for this candidate was used up."
-        return f"It took longer than {self._limit():g} s {when}".rstrip() + "."
+        return f"The candidate ended the process {when}".rstrip() + "."

@@ -1,3 +1,4 @@
+import os
 import queue
 import shutil
 import subprocess
@@ -13,21 +14,29 @@ from engine.runner.client import RunnerClient
 from engine.runner.protocol import Answer, ConsentNeeded, Lamps, Test, TestFinished
 from engine.runner.report import Report
 
-ATTACKS = Path(__file__).parent / "attacks"
+ATTACKS = Path(__file__).resolve().parents[2] / "attacks/cases"
 
 
 class Bench:
     """A client, and a wait for its answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, never: bool = False) -> None:
         self.answers: queue.Queue[Answer] = queue.Queue()
-        self.client = RunnerClient(self.answers.put)
+        self.client = RunnerClient(self.answers.put, never)
         self._count = 0
+        self.lamps = Lamps(False)
 
-    def start(self, solution: str, tests: str, **limits: float) -> str:
+    def probe(self) -> Lamps:
+        self.client.probe()
+        lamps = self.until(lambda a: isinstance(a, Lamps))
+        assert isinstance(lamps, Lamps)
+        self.lamps = lamps
+        return lamps
+
+    def start(self, solution: str, tests: str, **more: object) -> str:
         self._count += 1
         name = f"run {self._count}"
-        self.client.test(Test(name, solution, tests, **limits))  # type: ignore[arg-type]
+        self.client.test(Test(name, solution, tests, **more))  # type: ignore[arg-type]
         return name
 
     def until(self, done: Callable[[Answer], bool]) -> Answer:
@@ -45,9 +54,28 @@ class Bench:
             reports[answer.id] = answer.report
         return reports
 
-    def run(self, solution: str, tests: str, **limits: float) -> Report:
-        name = self.start(solution, tests, **limits)
+    def run(self, solution: str, tests: str, **more: object) -> Report:
+        name = self.start(solution, tests, **more)
         return self.finish(name)[name]
+
+    def asks(self, solution: str, tests: str) -> str:
+        """The sentence that asks for one process; fails where the tests are simply run."""
+        self.start(solution, tests)
+        answer = self.until(lambda a: isinstance(a, TestFinished | ConsentNeeded))
+        assert isinstance(answer, ConsentNeeded), answer
+        assert answer.kind == "same_process"
+        return answer.sentence
+
+    def nothing_but_warm_boxes(self, seconds: float = 10.0) -> bool:
+        """Whether, in time, the service's only processes are those of the boxes that wait for the next candidate.
+
+        A pair is two boxes, and a sealed box is three processes. Anything an ended box left behind would be one more.
+        """
+        pairs = min(max(1, (os.cpu_count() or 1) - 1), 4)
+        end = time.monotonic() + seconds
+        while len(self.service.children(recursive=True)) != pairs * 2 * 3 and time.monotonic() < end:
+            time.sleep(0.02)
+        return len(self.service.children(recursive=True)) == pairs * 2 * 3
 
     @property
     def service(self) -> psutil.Process:
@@ -68,10 +96,8 @@ def sealed_bench() -> Iterator[Bench]:
     if not bubblewrap_works():
         pytest.skip("bubblewrap is not installed, or not allowed to make namespaces")
     bench = Bench()
-    bench.client.probe()
-    lamps = bench.until(lambda a: isinstance(a, Lamps))
-    assert isinstance(lamps, Lamps)
-    assert lamps.sealed, lamps.note
+    bench.probe()
+    assert bench.lamps.sealed, bench.lamps.note
     yield bench
     bench.client.close()
 

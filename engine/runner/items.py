@@ -1,0 +1,192 @@
+"""The user's tests as pytest items: a file of pytest's own kind, or one item for each check of another form."""
+
+import ast
+import contextlib
+import difflib
+import doctest
+import io
+import random
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from _pytest.assertion.rewrite import rewrite_asserts
+
+from engine.runner import forms
+
+if TYPE_CHECKING:
+    from engine.runner.plugin import Run
+
+
+class TestFile(pytest.Module):
+    """The user's tests, loaded from memory with asserts that show their values."""
+
+    __test__ = False
+    source: forms.TestSource
+    run: "Run"
+
+    @classmethod
+    def of(cls, parent: Any, source: forms.TestSource, run: "Run", path: str = forms.FILE) -> "TestFile":
+        file: TestFile = cls.from_parent(parent, path=Path.cwd() / path)
+        file.source, file.run = source, run
+        return file
+
+    def _getobj(self) -> types.ModuleType:
+        name = "__main__" if self.source.checks else "tests"
+        module = types.ModuleType(name)
+        module.__file__ = str(self.path)
+        if self.path.name == forms.FILE:
+            sys.modules[name] = module  # where pickle looks for the tests' own classes
+        random.seed(0)  # tests that are made by chance are the same ones in every box
+        for borrowed in self.source.borrowed:
+            value = getattr(self.run.solution, borrowed, self)
+            if value is not self:
+                setattr(module, borrowed, value)
+        if not self.source.checks:
+            body = self.source.tree.body
+            if self.run.listing:  # a top-level assert beside test functions needs the real candidate
+                body = [statement for statement in body if not forms.is_check(statement, set())]
+            self.execute(body, module)
+        return module
+
+    def execute(self, statements: list[ast.stmt], module: types.ModuleType) -> None:
+        tree = ast.Module(statements, [])
+        rewrite_asserts(tree, self.source.text.encode("utf-8", "replace"), forms.FILE, self.config)
+        code = compile(tree, forms.FILE, "exec", self.source.future, dont_inherit=True)
+        exec(code, module.__dict__)
+
+    def collect(self) -> list[Any]:
+        try:
+            return list(self._checks() if self.source.checks else super().collect())
+        except BaseException as error:
+            self.run.cannot_load(error)
+            raise
+
+    def _checks(self) -> Iterator["CheckItem"]:
+        kind = _KINDS[self.source.form]
+        script = Script(self, self.obj)
+        for check in self.source.checks:
+            item: CheckItem = kind.from_parent(self, name=check.id)
+            item.check, item.script = check, script
+            yield item
+
+
+class Script:
+    """A module that runs from top to bottom. Statements between checks run once, before the next check that runs."""
+
+    def __init__(self, file: TestFile, module: types.ModuleType):
+        self.file, self.module, self.position = file, module, 0
+        self.checks = {check.index for check in file.source.checks}
+
+    def run(self, check: forms.Check) -> None:
+        body = self.file.source.tree.body
+        while self.position <= check.index:
+            index, self.position = self.position, self.position + 1
+            if index == check.index or index not in self.checks:
+                self.file.execute([body[index]], self.module)
+
+
+class CheckItem(pytest.Item):
+    """One top-level check of a script."""
+
+    check: forms.Check
+    script: Script
+
+    def runtest(self) -> None:
+        self.script.run(self.check)
+
+    @property
+    def run(self) -> "Run":
+        return self.script.file.run
+
+
+class CheckerItem(CheckItem):
+    """``check(candidate)``, called with the candidate's function."""
+
+    def runtest(self) -> None:
+        self.script.run(self.check)
+        self.script.module.__dict__[forms.CHECKER](getattr(self.run.solution, self.run.entry()))
+
+
+class DoctestItem(CheckItem):
+    """One example of a doctest; those before it run first, once, whether they are checked or not."""
+
+    def runtest(self) -> None:
+        examples: tuple[doctest.Example, ...] = self.script.file.source.examples
+        while self.script.position <= self.check.index:
+            example = examples[self.script.position]
+            self.script.position += 1
+            if example.want and self.script.position <= self.check.index:
+                continue  # it has its verdict from another box
+            got = _printed_by(example, self.script.module)
+            if example.want and not doctest.OutputChecker().check_output(example.want, got, _options(example)):
+                shown = example.source.strip()
+                raise AssertionError(f"{shown} gives {got.strip() or 'nothing'}, not {example.want.strip()}")
+
+
+def _options(example: doctest.Example) -> int:
+    flags = doctest.NORMALIZE_WHITESPACE
+    for flag, on in example.options.items():
+        flags = flags | flag if on else flags & ~flag
+    return flags
+
+
+def _printed_by(example: doctest.Example, module: types.ModuleType) -> str:
+    output = io.StringIO()
+    before, sys.displayhook = sys.displayhook, sys.__displayhook__
+    try:
+        with contextlib.redirect_stdout(output):
+            exec(compile(example.source, forms.FILE, "single", dont_inherit=True), module.__dict__)
+    except Exception as error:
+        if example.exc_msg is None:
+            raise
+        said = f"{type(error).__name__}: {error}".rstrip(": ") + "\n"
+        wanted = example.exc_msg.rpartition(".")[2] if "." in example.exc_msg.partition(":")[0] else example.exc_msg
+        return example.want if doctest.OutputChecker().check_output(wanted, said, _options(example)) else said
+    finally:
+        sys.displayhook = before
+    return output.getvalue()
+
+
+class ExampleItem(CheckItem):
+    """What the candidate prints, run as a script on one input."""
+
+    def runtest(self) -> None:
+        example = self.script.file.source.examples[self.check.index]
+        printed, code, why = self.run.run_script(example.given)
+        if why:
+            raise AssertionError(why)
+        if code:
+            raise AssertionError(f"the candidate left with exit code {code}")
+        got, wanted = ([line.rstrip() for line in text.rstrip().splitlines()] for text in (printed, example.wanted))
+        if got != wanted:
+            lines = "\n".join(difflib.ndiff(wanted, got))
+            raise AssertionError(f"other output than expected (- expected, + printed):\n{lines}")
+
+
+class CommandItem(CheckItem):
+    """A command beside the candidate's file; its exit code decides."""
+
+    def runtest(self) -> None:
+        command = self.script.file.source.examples[self.check.index]
+        here = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "PYTHONPATH": ":".join(sys.path)}
+        done = subprocess.run(
+            command, shell=True, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=here
+        )
+        print(done.stdout, done.stderr, sep="", end="")
+        if done.returncode:
+            last = (done.stderr.strip() or done.stdout.strip()).rpartition("\n")[2]
+            raise AssertionError(f"exit code {done.returncode}" + (f": {last}" if last else ""))
+
+
+_KINDS: dict[str, type[CheckItem]] = {
+    forms.SCRIPT: CheckItem,
+    forms.CHECK: CheckerItem,
+    forms.DOCTEST: DoctestItem,
+    forms.EXAMPLES: ExampleItem,
+    forms.COMMAND: CommandItem,
+}

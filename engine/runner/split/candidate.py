@@ -1,0 +1,168 @@
+"""The candidate's side: imports it, does what the tests ask, and passes on what it prints and what it warns of."""
+
+import importlib.util
+import io
+import json
+import os
+import random
+import sys
+import types
+import warnings
+from codecs import getincrementaldecoder
+from pathlib import Path
+from typing import Any, NoReturn
+
+from engine.runner.split.crossing import Letter, Severed
+from engine.runner.split.link import ROOT, Link, duplicate, innermost_line, operate
+from engine.runner.split.mirrors import content_base
+from engine.runner.split.values import Garbled
+
+NAME = "solution"  # the module name of a candidate
+_TOLD_AT_ONCE = 1 << 16  # bytes of print that do not wait for the next answer
+_SCRIPT_OUTPUT = 1 << 20
+
+
+def import_solution(path: Path, text: str) -> types.ModuleType:
+    """The candidate as a module, its text written byte for byte. Raises whatever it raises."""
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    spec = importlib.util.spec_from_file_location(NAME, path)
+    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
+    sys.modules[NAME] = module
+    spec.loader.exec_module(module)  # type: ignore[union-attr]
+    return module
+
+
+class Prints(io.RawIOBase):
+    """What the candidate prints, kept until the next message takes it along."""
+
+    def __init__(self, stream: str, told: list[list[str]], tell: Any):
+        self._stream, self._told, self._tell = stream, told, tell
+        self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._told.append([self._stream, self._decoder.decode(bytes(data))])
+        self._size += len(data)
+        if self._size > _TOLD_AT_ONCE:
+            self._size = 0
+            self._tell()
+        return len(data)
+
+
+class CandidateLink(Link):
+    """What is asked here comes from the tests, and is done."""
+
+    hears_functions = True
+
+    def __init__(self, source: int, sink: int, text: str):
+        super().__init__(source, sink, first=1)
+        self._text, self._path = text, Path.cwd() / f"{NAME}.py"
+        self._printed: list[list[str]] = []
+        self._warned: list[tuple[type, str, int]] = []
+
+    def run(self) -> NoReturn:
+        """Until the tests are through; the process ends with them."""
+        sys.stdout, sys.stderr = (
+            io.TextIOWrapper(io.BufferedWriter(Prints(name, self._printed, self._tell)), "utf-8", "backslashreplace")
+            for name in ("stdout", "stderr")
+        )
+        sys.argv = [str(self._path)]
+        sys.path.insert(0, str(self._path.parent))
+        warnings.simplefilter("always")
+        warnings.showwarning = self._show_warning  # type: ignore[assignment]
+        random.seed(0)
+        try:
+            while True:
+                with self._lock:
+                    question = self.receive()
+                self.answer(question)
+        except Severed:
+            os._exit(0)
+
+    def serve(self, operation: str, arguments: tuple[Any, ...]) -> Any:
+        match operation, arguments:
+            case "import", []:
+                module = import_solution(self._path, self._text)
+                self._mine[ROOT], self._my_numbers[id(module)] = module, ROOT
+                return None
+            case "get", [target, name]:
+                return getattr(target, name)
+            case "set", [target, name, value]:
+                return setattr(target, name, value)
+            case "del", [target, name]:
+                return delattr(target, name)
+            case "operator", [name, target, given, keywords]:
+                return operate(target, name, given, keywords)
+            case "content", [target]:
+                return _content(target)
+            case "copy" | "deepcopy", [target]:
+                return duplicate(target, operation == "deepcopy")
+            case "dir", [target]:
+                return dir(target)
+            case "seed", [value]:
+                return random.seed(value)
+            case "script", [given]:
+                return self._run_script(given)
+        raise Garbled(f"a question that is none: {operation}")
+
+    def line_of(self, error: BaseException) -> int | None:
+        return innermost_line(error, str(self._path))
+
+    def news(self, letter: Letter) -> dict[str, Any]:
+        told = self._printed_so_far()
+        warned, self._warned[:] = list(self._warned), []
+        written = [[self.put(category, letter), text, line] for category, text, line in warned]
+        return ({"printed": told} if told else {}) | ({"warned": written} if written else {})
+
+    def _printed_so_far(self) -> list[list[str]]:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (AttributeError, ValueError, OSError):
+                pass  # the candidate has put something else there, or closed it
+        told, self._printed[:] = list(self._printed), []
+        return told
+
+    def _tell(self) -> None:
+        """More has been printed than should wait."""
+        told, self._printed[:] = list(self._printed), []
+        self._write(json.dumps({"printed": told}).encode() + b"\n")
+
+    def _show_warning(self, message: Any, category: type, filename: str, lineno: int, *rest: Any) -> None:
+        self._warned.append((category, str(message), lineno))
+
+    def _run_script(self, given: str) -> tuple[str, int, str]:
+        """The candidate as a script: what it prints to standard output, its exit code, and what ended it."""
+        output = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", write_through=True)
+        before = sys.stdin, sys.stdout
+        sys.stdin, sys.stdout = io.TextIOWrapper(io.BytesIO(given.encode()), "utf-8"), output
+        module = types.ModuleType("__main__")
+        sys.modules["__main__"], module.__file__ = module, str(self._path)
+        code, why = 0, ""
+        try:
+            self._path.write_bytes(self._text.encode("utf-8", "surrogatepass"))
+            exec(compile(self._text.removeprefix("\ufeff"), str(self._path), "exec", dont_inherit=True), vars(module))
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+        except Exception as error:
+            line = self.line_of(error)
+            code, why = 1, f"{type(error).__name__}: {error}" + (f" (line {line} of the candidate)" if line else "")
+        finally:
+            sys.stdin, sys.stdout = before
+        output.flush()
+        written = output.buffer.getvalue()[:_SCRIPT_OUTPUT]
+        return written.decode("utf-8", "replace"), code, why
+
+
+def _content(target: Any) -> Any:
+    """An exact copy of the built-in container inside ``target``, past whatever its class makes of it."""
+    base: Any = content_base(type(target))
+    if base is None:
+        raise Garbled("an object without content")
+    if issubclass(base, dict):
+        return dict(dict.items(target))
+    items = base.__iter__(target)
+    return base(items) if base in (set, bytearray) else list(items)

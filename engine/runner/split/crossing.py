@@ -1,0 +1,242 @@
+"""What stands for what: the values of a message, and which number means which object, on this side and on the other."""
+
+import itertools
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from engine.runner.split import values
+from engine.runner.split.mirrors import MirrorClass, content_base, describe_class, is_mirror, make_class, make_instance
+from engine.runner.split.shared import Shared, kind_of
+from engine.runner.split.values import IMMUTABLE, Garbled
+
+
+class Severed(BaseException):
+    """The other side is gone, or talks nonsense.
+
+    Not an Exception, for a test must not take it for one of the candidate's.
+    """
+
+
+@dataclass
+class Letter:
+    """A message in the making. What it registers counts once it was sent."""
+
+    objects: list[list[Any]] = field(default_factory=list)
+    new: list[list[Any]] = field(default_factory=list)
+    contents: list[tuple[Any, list[Any]]] = field(default_factory=list)  # entry, content: known to both once sent
+    exported: list[int] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
+    gone: list[int] = field(default_factory=list)
+    waiting: list[int] = field(default_factory=list)  # numbers of new containers whose content is not written yet
+
+
+class Crossing:
+    """Puts values on the wire and takes them off it. ``first``: 0 or 1, so that both sides number their own.
+
+    A subclass asks and answers; ``names_functions`` and ``hears_functions`` say whether a function of the standard
+    library crosses by its name.
+    """
+
+    names_functions = False
+    hears_functions = False
+
+    def __init__(self, first: int):
+        self._objects = itertools.count(1)
+        self._mine: dict[int, Any] = {}
+        self._my_numbers: dict[int, int] = {}  # id(object) -> number; _mine keeps it alive
+        self._theirs: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._kept: dict[int, Any] = {}  # classes, and values such as named tuples, to which no weak reference can be
+        self._described: dict[int, dict[str, Any]] = {}
+        self._gone: list[int] = []  # mirrors that are no more, to be told
+        self.shared = Shared(first)
+        self.decoding = False
+
+    def ask(self, operation: str, *arguments: Any) -> Any:
+        raise NotImplementedError
+
+    def may_cross(self, value: Any) -> None:
+        """Raises CannotCross for an object that must not be reached from the other side."""
+
+    def severed(self, why: str) -> NoReturn:
+        raise Severed(why)
+
+    def decided(self, operator: str) -> None:
+        """An object of the other side is about to decide a comparison."""
+
+    def put(self, value: Any, letter: Letter, depth: int = 0) -> Any:
+        return values.put(value, lambda other, deep: self._put(other, letter, deep), depth)
+
+    def get(self, wire: Any) -> Any:
+        return values.get(wire, self._get)
+
+    def _put(self, value: Any, letter: Letter, depth: int) -> Any:
+        if is_mirror(value):
+            return ["yours", vars(value)["_bassline_number"] if isinstance(value, type) else value._bassline_number]
+        kind = kind_of(value)
+        if kind is not None:
+            number = self.shared.number(value)
+            if number is None:
+                number = self.shared.add(value, kind)
+                letter.waiting.append(number)
+            return ["shared", number]
+        if issubclass(type(value), type):
+            name = values.name_of_type(value)
+            if name:
+                return ["type", *name]
+        elif issubclass(type(value), BaseException):
+            plain = self._put_exception(value, letter, depth)
+            if plain:
+                return plain
+        elif callable(value) and (name := values.name_of_function(value)) and self.names_functions:
+            return ["function", *name]
+        return ["mine", self._export(value, letter)]
+
+    def _put_exception(self, error: BaseException, letter: Letter, depth: int) -> list[Any] | None:
+        """By value, if it is one of the standard library's with nothing attached to it."""
+        name = values.name_of_type(type(error))
+        plain = type(error).__reduce__ in (BaseException.__reduce__, Exception.__reduce__)
+        extra = {key for key in vars(error) if not key.startswith(("__", "_bassline_"))}
+        if name is None or (plain and extra):
+            return None
+        made = error.__reduce__()
+        arguments = made[1] if isinstance(made, tuple) else ()
+        cause = error.__cause__
+        put = [self.put(part, letter, depth + 1) for part in (arguments, cause)]
+        return ["exception", *name, *put]
+
+    def _export(self, value: Any, letter: Letter) -> int:
+        """The number under which the other side knows an object of this one."""
+        number = self._my_numbers.get(id(value))
+        if number is not None:
+            return number
+        self.may_cross(value)
+        number = next(self._objects)
+        self._mine[number], self._my_numbers[id(value)] = value, number
+        letter.exported.append(number)
+        described = (
+            self._describe_class(value, letter) if issubclass(type(value), type) else self._describe(value, letter)
+        )
+        letter.objects.append([number, described])
+        return number
+
+    def _describe_class(self, cls: type, letter: Letter) -> dict[str, Any]:
+        bases: list[Any] = []
+        for base in cls.__bases__:
+            name = values.name_of_type(base)
+            bases.append(["type", *name] if name else ["mine", self._export(base, letter)])
+        return describe_class(cls) | {"bases": bases}
+
+    def _describe(self, value: Any, letter: Letter) -> dict[str, Any]:
+        cls = type(value)
+        described: dict[str, Any] = {"class": self._export(cls, letter)}
+        if issubclass(cls, BaseException):
+            described["content"] = self.put(tuple(value.args), letter)
+        elif (base := content_base(cls)) in IMMUTABLE:
+            described["content"] = self.put(_exactly(value, base), letter)
+        if cls.__hash__ not in (None, object.__hash__):
+            try:
+                described["hash"] = hash(value)
+            except Exception:
+                pass  # asked for again when it is needed
+        return described
+
+    def _get(self, wire: list[Any], depth: int) -> Any:
+        tag, *parts = wire
+        if tag == "shared":
+            return self.shared.entry(parts[0]).value
+        if tag == "mine":
+            return self._mirror(parts[0])
+        if tag == "yours":
+            return self.own(parts[0])
+        if tag == "type":
+            return values.type_named(*parts)
+        if tag == "exception":
+            return self._get_exception(*parts)
+        if tag == "function" and self.hears_functions:
+            return values.function_named(*parts)
+        raise Garbled(f"a tag that is none: {str(tag)[:50]}")
+
+    def own(self, number: Any) -> Any:
+        """An object of this side that was handed over before."""
+        try:
+            return self._mine[number]
+        except (KeyError, TypeError):
+            raise Garbled("an object that was never handed over") from None
+
+    def _get_exception(self, module: str, name: str, arguments: Any, cause: Any) -> BaseException:
+        cls = values.type_named(module, name)
+        if not issubclass(cls, BaseException):
+            raise Garbled("an exception that is none")
+        error = cls(*self.get(arguments))
+        error.__cause__ = self.get(cause)
+        return error
+
+    def _mirror(self, number: Any) -> Any:
+        known = self._theirs.get(number)
+        if known is not None:
+            return known
+        if number in self._kept:
+            return self._kept[number]
+        if number not in self._described:
+            raise Garbled("an object that was not introduced")
+        described = self._described[number]
+        if "bases" in described:
+            self._kept[number] = self._mirror_class(number, described)
+            return self._kept[number]
+        cls = self._mirror(described["class"])
+        if not isinstance(cls, MirrorClass):
+            raise Garbled("an object whose class is none")
+        content = self.get(described["content"]) if "content" in described else None
+        made = make_instance(cls, number, content, described.get("hash"))
+        if type(made).__weakrefoffset__:
+            self._theirs[number] = made
+            weakref.finalize(made, self._end, number).atexit = False
+        else:
+            self._kept[number] = made
+        return made
+
+    def _end(self, number: int) -> None:
+        self._gone.append(number)
+
+    def _mirror_class(self, number: int, described: dict[str, Any]) -> type:
+        bases = tuple(base for base in map(self.get, described["bases"]) if _may_be_base(base))
+        try:
+            made = make_class(self, described, bases)
+        except TypeError:  # they go together over there only
+            made = make_class(self, described, next(((b,) for b in bases if issubclass(b, BaseException)), ()))
+        type.__setattr__(made, "_bassline_number", number)
+        return made
+
+    def _take_back(self, letter: Letter) -> None:
+        self._gone += letter.ended
+        for number in letter.waiting:
+            self.shared.forget(number)
+        for number in letter.exported:
+            del self._my_numbers[id(self._mine.pop(number))]
+
+
+def _exactly(value: Any, base: Any) -> Any:
+    """The built-in value inside one of a derived class."""
+    if base is tuple:
+        return tuple(tuple.__iter__(value))
+    if base is frozenset:
+        return frozenset(frozenset.__iter__(value))
+    read: dict[Any, Callable[[Any], Any]] = {
+        int: int.__int__,
+        float: float.__float__,
+        complex: complex.__complex__,
+        str: str.__str__,
+        bytes: lambda v: bytes(memoryview(v)),
+    }
+    exact = read[base](value)
+    return exact if type(exact) is base else base.__add__(exact, base())
+
+
+def _may_be_base(base: Any) -> bool:
+    return (
+        isinstance(base, MirrorClass)
+        or base in IMMUTABLE
+        or (isinstance(base, type) and issubclass(base, BaseException))
+    )
