@@ -4,6 +4,7 @@
 environment variable BASSLINE_SERVER_TOKEN stands in; it is sent to whatever server is chosen.
 """
 
+import contextlib
 import os
 import re
 import tomllib
@@ -141,33 +142,35 @@ def find(name_or_address: str) -> Server:
 def add(server: Server, token: Token | None = None) -> Server:
     """Keep ``server``, in place of one of the same name, and its token if one is given.
 
-    Returns what was kept. Raises BadServer, NoKeyring (and then nothing is kept) and CannotSave.
+    Servers at one address share their token. Returns what was kept. Raises BadServer, NoKeyring (and then nothing is kept) and CannotSave.
     """
     if not server.name:
         raise BadServer("A server that is to be kept needs a name.")
     if server.ca_file and not Path(server.ca_file).is_file():
         raise BadServer(f"There is no certificate file {server.ca_file}.")
-    before = next((known for known in servers() if known.name == server.name), None)
+    known = servers()
+    before = [each for each in known if each.name == server.name]
+    others = [each for each in known if each.name != server.name]
     if token:
         _keep_token(server, token)
-    same_place = before is not None and before.address == server.address
-    keeps = bool(token) or (same_place and before is not None and before.keeps_token)
-    if before is not None and before.keeps_token and not same_place:
-        _forget_token(before)
-    server = replace(server, keeps_token=keeps)
-    _write([server, *(known for known in servers() if known.name != server.name)])
-    return server
+    keeps = bool(token) or any(each.keeps_token and each.address == server.address for each in known)
+    left = [replace(server, keeps_token=keeps)]
+    left += [replace(each, keeps_token=keeps) if each.address == server.address else each for each in others]
+    _write(left)
+    for each in before:
+        _forget_token(each, left)
+    return left[0]
 
 
 def remove(name: str) -> None:
     """Forget the server of that name, and its token. Raises NoSuchServer and CannotSave."""
-    server = find(name)
-    if server.name != name:
-        raise NoSuchServer(f"No server is named {name!r}.")
-    others = [known for known in servers() if known.name != name]
-    if server.keeps_token and not any(known.address == server.address and known.keeps_token for known in others):
-        _forget_token(server)
+    known = servers()
+    server = next((each for each in known if each.name == name), None)
+    if server is None:
+        raise NoSuchServer(f"No server is named {name!r}; 'servers list' shows which are.")
+    others = [each for each in known if each is not server]
     _write(others)
+    _forget_token(server, others)
 
 
 def token_of(server: Server) -> Token:
@@ -235,10 +238,11 @@ def _keep_token(server: Server, token: Token) -> None:
         ) from None
 
 
-def _forget_token(server: Server) -> None:
+def _forget_token(server: Server, left: Iterable[Server]) -> None:
+    """Take a server's token out of the keyring, unless it is kept for one of ``left`` at the same address."""
+    if not server.keeps_token or any(each.keeps_token and each.address == server.address for each in left):
+        return
     import keyring
 
-    try:
+    with contextlib.suppress(Exception):  # it is gone already, or the keyring is
         keyring.delete_password(_KEYRING, server.address)
-    except Exception:  # it is gone already, or the keyring is
-        pass

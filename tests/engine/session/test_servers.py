@@ -118,6 +118,20 @@ def test_a_token_stays_when_a_server_changes_and_goes_when_it_moves(memory_keyri
     assert memory_keyring.kept == {}
 
 
+def test_a_token_is_shared_by_the_names_of_one_address(memory_keyring: MemoryKeyring) -> None:
+    add(Server("lab", "https://gpu.example"), Token(SECRET))
+    assert add(Server("large", "https://gpu.example", "large")).keeps_token
+    remove("lab")
+    assert not add(Server("free", "https://other.example")).keeps_token
+    assert add(Server("paid", "https://other.example"), Token(SECRET)).keeps_token
+    assert find("free").keeps_token
+    remove("paid")
+    remove("free")
+    assert token_of(find("large")).reveal() == SECRET
+    remove("large")
+    assert memory_keyring.kept == {}
+
+
 def test_without_a_keyring_the_environment_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NoKeyring, match="BASSLINE_SERVER_TOKEN") as refused:
         add(Server("lab", "https://gpu.example"), Token(SECRET))
