@@ -142,7 +142,8 @@ def find(name_or_address: str) -> Server:
 def add(server: Server, token: Token | None = None) -> Server:
     """Keep ``server``, in place of one of the same name, and its token if one is given.
 
-    Servers at one address share their token. Returns what was kept. Raises BadServer, NoKeyring (and then nothing is kept) and CannotSave.
+    Servers at one address share their token. Returns what was kept. Raises BadServer, NoKeyring (and then nothing is
+    kept) and CannotSave.
     """
     if not server.name:
         raise BadServer("A server that is to be kept needs a name.")
