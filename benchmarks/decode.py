@@ -10,7 +10,6 @@ turn's own ratio to regular decoding, its spread (lowest to highest) behind it.
 import argparse
 import json
 import sys
-import tomllib
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
@@ -22,9 +21,9 @@ prepare_environment()  # before torch is imported
 
 from benchmarks.contenders import Contender, OurEngine, Ours, Stock, Timing  # noqa: E402
 from benchmarks.machine import QUIET, facts, others_load  # noqa: E402
+from benchmarks.prompts import PROMPTS  # noqa: E402
 from engine.contract import ModelChoice, Sampling, Speculation  # noqa: E402
 
-PROMPTS = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))
 OURS = {
     "no draft": Speculation("none", "fixed:0"),
     "goodput": Speculation("auto", "goodput"),

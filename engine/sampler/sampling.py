@@ -10,6 +10,7 @@ from torch import Tensor
 from engine.contract import Sampling
 from engine.sampler.penalties import Said, has_penalty, penalised
 
+CHUNK = 128  # logits that are looked at together when the largest are sought
 FIRST_WIDTH = 64  # ids looked at first; the nucleus of a language model rarely needs more
 BINS, SPAN = 4096, 32.0  # of a histogram over logits: bins, and how far below the largest it reaches
 ROUNDING = 1e-6  # of a float32 logarithm near 1: an id at min-p's very edge stays
@@ -79,8 +80,8 @@ def _truncated(logits: Tensor, samplings: Sequence[Sampling]) -> tuple[Tensor, T
     looked at as a whole.
     """
     width = min(max(FIRST_WIDTH, 1 + max(sampling.top_k for sampling in samplings)), logits.shape[1])
-    values, ids = logits.topk(width)
-    floor = _floor(values, logits, samplings)
+    values, ids = _largest(logits, width)
+    floor = _floor(values, ids, logits, samplings)
     kept = values.masked_fill(values < floor, -math.inf)
     for at, sampling in enumerate(samplings):
         if sampling.temperature == 0:  # greedy among sampled rows: exactly one id, also of equal ones
@@ -93,7 +94,29 @@ def _truncated(logits: Tensor, samplings: Sequence[Sampling]) -> tuple[Tensor, T
     return kept[:, :used], ids[:, :used]
 
 
-def _floor(values: Tensor, logits: Tensor, samplings: Sequence[Sampling]) -> Tensor:
+def _largest(logits: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """``topk``, in half the time where there are many logits: the largest lie in the chunks with the largest maxima."""
+    count = logits.shape[1] // CHUNK
+    if width > count:
+        return logits.topk(width)
+    maxima = logits[:, : count * CHUNK].unflatten(1, (count, CHUNK)).amax(-1)
+    starts = maxima.topk(width).indices[:, :, None] * CHUNK
+    ids = (starts + torch.arange(CHUNK, device=logits.device)).flatten(1)
+    rest = torch.arange(count * CHUNK, logits.shape[1], device=logits.device)
+    ids = torch.cat([ids, rest.expand(len(logits), -1)], dim=1)
+    values, places = logits.gather(1, ids).topk(width)
+    return values, ids.gather(1, places)
+
+
+def log_softmax_at(logits: Tensor, ids: Tensor) -> Tensor:
+    """The log-softmax of ``logits`` ``[T, V]`` at ``ids`` ``[T, 1]``: row by row, so that what it needs in between
+    stays in the processor's cache."""
+    return torch.cat(
+        [torch.log_softmax(row, -1).gather(1, at) for row, at in zip(logits.split(1), ids.split(1), strict=True)]
+    )
+
+
+def _floor(values: Tensor, ids: Tensor, logits: Tensor, samplings: Sequence[Sampling]) -> Tensor:
     """The smallest logit ``[T, 1]`` that stays; at most the last of ``values`` if they may not reach that far."""
     largest, nothing = values[:, :1], torch.full_like(values[:, :1], -math.inf)
     greedy = _column([sampling.temperature == 0 for sampling in samplings], values)
@@ -110,7 +133,7 @@ def _floor(values: Tensor, logits: Tensor, samplings: Sequence[Sampling]) -> Ten
     if all(sampling.top_p == 1 for sampling in samplings):
         return floor
     # Of what top-k left: the nucleus, up to and including the id that brings it to p.
-    total = logits.logsumexp(-1, keepdim=True)
+    total = largest - log_softmax_at(logits, ids[:, :1])
     if any(counts):
         left = values.masked_fill(values < by_count, -math.inf).logsumexp(-1, keepdim=True)
         total = torch.where(count > 0, left, total)

@@ -12,7 +12,7 @@ from torch import Tensor
 from engine.contract import Sampling
 from engine.sampler.acceptance import AcceptanceRule, Coupled, VerifyLine
 from engine.sampler.penalties import has_penalty, penalised
-from engine.sampler.sampling import Distributions, Place, distributions
+from engine.sampler.sampling import Distributions, Place, distributions, log_softmax_at
 from kernels.attention import why_not
 
 
@@ -44,7 +44,7 @@ def raw_log_probs(logits: Tensor, line: VerifyLine, accepted: Tensor, next_token
     starts = torch.cat([ends.new_zeros(1), ends[:-1] + 1])
     committed = line.drafts.clamp(min=0).scatter(0, starts + accepted, next_tokens)
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    return wide.gather(1, committed[:, None])[:, 0] - wide.logsumexp(-1)
+    return log_softmax_at(wide, committed[:, None])[:, 0]
 
 
 def judge_on_device(logits: Tensor, line: VerifyLine, rows: int, rule: AcceptanceRule) -> Verdict:

@@ -74,12 +74,16 @@ def int8_linear(x: torch.Tensor, weight: PackedWeight, bias: torch.Tensor | None
     """
     rows = x.reshape(-1, weight.in_features)
     largest = rows.abs().amax(dim=1, keepdim=True).clamp_min_(_TINY)  # one norm op would be 6 times as slow
-    product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(
-        rows / largest, _INPUT_SCALE, _INPUT_ZERO, weight.packed
-    ).mul_(largest)
+    product = product_of(rows / largest, weight).mul_(largest)
     if bias is not None:
         product.add_(bias)
     return product.view(*x.shape[:-1], weight.out_features)
+
+
+def product_of(rows: torch.Tensor, weight: PackedWeight) -> torch.Tensor:
+    """The bare product of rows in -1 .. 1: what a step cannot do without."""
+    operation = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
+    return operation(rows, _INPUT_SCALE, _INPUT_ZERO, weight.packed)
 
 
 def int8_linear_float(
