@@ -44,8 +44,9 @@ exit code:
 
 _TEST = """\
 Runs the tests on one file, in the same box as the candidates of a model.
-Tests are bare asserts, which see the solution's names directly, or a pytest file, which says
-"from solution import ...".
+Tests are bare asserts, which see the solution's names directly; a pytest file, which says
+"from solution import ..."; def check(candidate); a doctest; examples ("input:", "output:");
+or commands ("$ python solution.py --self-test"), whose exit code decides.
 
 exit code: 0 it passes, 1 it does not, 2 something asked for cannot be"""
 
@@ -238,14 +239,24 @@ def _add_test(commands: "argparse._SubParsersAction[_Parser]") -> None:
         allow_abbrev=False,
     )
     command.add_argument("--solution", type=Path, required=True, metavar="FILE", help="the code to test")
-    command.add_argument("--tests", type=Path, required=True, metavar="FILE", help="bare asserts or a pytest file")
+    command.add_argument(
+        "--tests", type=Path, required=True, metavar="FILE", help="the tests, in one of the forms below"
+    )
     command.add_argument("--json", action="store_true", help="print the report as one JSON object")
     _add_consent(command)
 
 
 def _add_consent(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--yes", action="store_true", help="run the code even where this computer cannot seal it off, without asking"
+        "--yes",
+        action="store_true",
+        help="do not ask: run the code even where it cannot be sealed off or kept apart from the tests",
+    )
+    command.add_argument(
+        "--environment",
+        default="",
+        metavar="FOLDER",
+        help="a virtual environment whose packages the tests need; it is shown to them read-only",
     )
 
 

@@ -6,7 +6,9 @@ import io
 import queue
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from app.cli import servers, summary
 from app.cli.arguments import choice_of, parser, request_of
@@ -96,7 +98,8 @@ def generate(arguments: argparse.Namespace) -> int:
     progress = open_progress(arguments.progress)
     engine = open_engine(choice)
     with _kept(arguments, progress) as recorder:
-        job, ask = Job(request, choice, tests, arguments.stop_at_first_pass), _asker(arguments.yes)
+        job = Job(request, choice, tests, arguments.stop_at_first_pass, arguments.environment)
+        ask = _asker(arguments.yes)
         generation = Generation(job, engine, RunnerClient, ask, progress, recorder)
         generation.play()
     run = generation.run
@@ -147,11 +150,13 @@ def exit_code(run: Run) -> int:
 
 def test(arguments: argparse.Namespace) -> int:
     solution, tests = read_text(arguments.solution, "solution"), read_tests(arguments.tests)
-    report = _run_tests(solution, tests, _asker(arguments.yes))
+    report = _run_tests(Test("test", solution, tests, environment=arguments.environment), _asker(arguments.yes))
     if arguments.json:
         print_object(report.to_dict())
     else:
         print(f"{report.verdict}: {report.passed} of {len(report.tests)} tests passed")
+        for name in report.weak:
+            say(f"{name}: {report.lamps[name]}")
         for result in report.tests:
             if result.outcome != "passed":
                 print(f"  {result.id}: {result.outcome}" + (f", {one_line(result.why)}" if result.why else ""))
@@ -162,13 +167,13 @@ def test(arguments: argparse.Namespace) -> int:
     return PASSED if report.verdict == "pass" else NONE_PASSED
 
 
-def _run_tests(solution: str, tests: str, ask_consent: Callable[[str], bool]) -> Report:
+def _run_tests(test: Test, ask_consent: Callable[[str], bool]) -> Report:
     answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
     with contextlib.ExitStack() as at_end:
         at_end.enter_context(on_interrupt(_raise_interrupt))
         runner = RunnerClient(answers.put)
         at_end.callback(runner.close)
-        runner.test(Test("test", solution, tests))
+        runner.test(test)
         while True:
             answer = answers.get()
             if isinstance(answer, TestFinished):
@@ -176,7 +181,9 @@ def _run_tests(solution: str, tests: str, ask_consent: Callable[[str], bool]) ->
             if isinstance(answer, ConsentNeeded):
                 if not ask_consent(answer.sentence):
                     raise ConsentMissing(f"{answer.sentence} Nothing was run; add --yes to run it all the same.")
-                runner.test(Test("test", solution, tests, consent=True))
+                agreed: dict[str, Any] = {answer.kind: True}
+                test = replace(test, **agreed)
+                runner.test(test)
 
 
 def _raise_interrupt() -> None:

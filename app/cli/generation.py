@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from app.cli.interrupts import on_interrupt
 from app.cli.progress import Progress
@@ -27,6 +27,9 @@ from engine.contract import (
     RunFinished,
     RunStarted,
 )
+from engine.runner.forms import parse
+from engine.runner.lamps import same_process_sentence
+from engine.runner.needs import same_process
 from engine.runner.protocol import (
     Answer,
     ConsentNeeded,
@@ -73,13 +76,14 @@ AskConsent = Callable[[str], bool]
 class Job:
     """What to generate, with which models, against which tests. Empty ``tests``: none.
 
-    ``first_pass``: be done when one candidate has passed.
+    ``first_pass``: be done when one candidate has passed. ``environment``: whose packages the tests may use.
     """
 
     request: Request
     choice: ModelChoice
     tests: str = ""
     first_pass: bool = False
+    environment: str = ""
 
 
 class Interrupt:
@@ -105,7 +109,7 @@ class Generation:
         self.interrupted = False
         self._engine, self._open_runner, self._progress = engine, open_runner, progress
         self._ask_consent, self._recorder = ask_consent, recorder
-        self._consent = False
+        self._agreed: set[str] = set()  # kinds of consent, as ConsentNeeded names them
         self._testing = bool(job.tests)
         self._runner: Runner | None = None
         self._inbox: queue.SimpleQueue[Event | Answer | Interrupt] = queue.SimpleQueue()
@@ -144,10 +148,14 @@ class Generation:
         except queue.Empty:
             raise RunnerSilent("The test runner did not start; try again, or leave --tests out.") from None
         if isinstance(lamps, Lamps) and not lamps.sealed:
-            sentence = lamps.note or "This computer cannot seal off the candidates' code."
-            if not self._ask_consent(sentence):
-                raise ConsentMissing(f"{sentence} Nothing was run; add --yes to run the code all the same.")
-            self._consent = True
+            self._must_agree("consent", lamps.words or lamps.note)
+        if reason := same_process(parse(self.job.tests)):
+            self._must_agree("same_process", same_process_sentence(reason))
+
+    def _must_agree(self, kind: str, sentence: str) -> None:
+        if not self._ask_consent(sentence):
+            raise ConsentMissing(f"{sentence} Nothing was run; add --yes to run the code all the same.")
+        self._agreed.add(kind)
 
     def _over(self) -> bool:
         if self.load_failed or (self.interrupted and self.run.state == "waiting"):
@@ -205,7 +213,7 @@ class Generation:
                         self._recorder.note(self.run)
                     self._first_pass(candidate)
             case ConsentNeeded():
-                self._consent_needed(number, answer.sentence)
+                self._consent_needed(number, answer)
         self._progress.tested(self.run, number)
 
     def _first_pass(self, candidate: Candidate) -> None:
@@ -217,12 +225,12 @@ class Generation:
                 self.run.stop()
                 self._engine.submit(Cancel(_NAME))
 
-    def _consent_needed(self, number: int, sentence: str) -> None:
-        if self._consent or self._ask_consent(sentence):
-            self._consent = True
+    def _consent_needed(self, number: int, asked: ConsentNeeded) -> None:
+        if asked.kind in self._agreed or self._ask_consent(asked.sentence):
+            self._agreed.add(asked.kind)
             self._test(number)
         else:
-            self._progress.note(f"{sentence} The tests were not run; add --yes to run them all the same.")
+            self._progress.note(f"{asked.sentence} The tests were not run; add --yes to run them all the same.")
             self._stop_testing()
 
     def _hand_over(self) -> None:
@@ -233,7 +241,8 @@ class Generation:
         assert self._runner is not None
         name = self.run.queue_test(number)
         code = self.run.candidates[number].code
-        self._runner.test(Test(name, code, self.job.tests, consent=self._consent))
+        agreed: dict[str, Any] = dict.fromkeys(self._agreed, True)
+        self._runner.test(Test(name, code, self.job.tests, environment=self.job.environment, **agreed))
         self._progress.tested(self.run, number)
 
     def _interrupt(self) -> None:
