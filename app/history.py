@@ -8,7 +8,7 @@ from app.loading import ModelLoading
 from app.run_settings import RunSettings
 from app.running import Running
 from app.testing import Testing
-from app.widgets.history_dock import HistoryDock
+from app.widgets.history_panel import HistoryPanel
 from app.widgets.main_window import MainWindow
 from app.widgets.past_strip import PastStrip
 from app.words import tr
@@ -46,13 +46,14 @@ class History(QObject):
         self.past: Kept | None = None
         self._journal: Journal | None = None
         self._file = file
-        self.dock = HistoryDock(window.theme, window)
+        self.panel = HistoryPanel(window.theme)
         self._strip = PastStrip()
-        window.add_dock(self.dock, "history")
+        window.add_panel(self.panel, "history")
+        window.on("history", self.panel.start_search)
         window.add_strip(self._strip)
         from_the_writer = Qt.ConnectionType.QueuedConnection
         self._said.connect(window.notice.say, from_the_writer)
-        self._wrote.connect(self.dock.refresh, from_the_writer)
+        self._wrote.connect(self.panel.refresh, from_the_writer)
         self._left.connect(self._offer, from_the_writer)
         self._recorder = Recorder(file, self._said.emit, self._wrote.emit)
         self._connect()
@@ -63,7 +64,7 @@ class History(QObject):
 
     def close(self) -> bool:
         """Write what is left; false if that took too long."""
-        self.dock.close_down()
+        self.panel.close_down()
         if self._running.run is not None:
             self._recorder.note(self._running.run)
         if self._journal is not None:
@@ -79,11 +80,12 @@ class History(QObject):
         self._loading.drained.connect(self._note)
         self._testing.changed.connect(self._note)
         self._strip.use_again.connect(self.use_again)
-        self.dock.wanted.connect(self._list)
-        self.dock.open_chosen.connect(self.open)
-        self.dock.delete_chosen.connect(self._delete)
-        self.dock.undo_chosen.connect(self._restore)
-        self.dock.undo_over.connect(self._recorder.purge)
+        self.panel.closed.connect(self._window.actions_by_id["history"].trigger)
+        self.panel.wanted.connect(self._list)
+        self.panel.open_chosen.connect(self.open)
+        self.panel.delete_chosen.connect(self._delete)
+        self.panel.undo_chosen.connect(self._restore)
+        self.panel.undo_over.connect(self._recorder.purge)
 
     # What goes on is kept.
 
@@ -98,7 +100,7 @@ class History(QObject):
     def _note(self) -> None:
         if self._running.run is not None and self.past is None:
             self._recorder.note(self._running.run)
-        self.dock.block_opening(tr("Something is running; stop it first.") if self._busy else "")
+        self.panel.block_opening(tr("Something is running; stop it first.") if self._busy else "")
 
     @property
     def _busy(self) -> bool:
@@ -166,7 +168,7 @@ class History(QObject):
     @Slot(str)
     def _list(self, search: str) -> None:
         try:
-            self.dock.show_entries(self._read().entries(search))
+            self.panel.show_entries(self._read().entries(search))
         except BasslineError as error:
             self._window.notice.say(str(error))
 

@@ -22,10 +22,10 @@ class RunSettings:
     speculation: Speculation = field(default_factory=Speculation)
     time_budget_s: float | None = None
     seed: int | None = None
-    ignore_fit: bool = False
     goal: str = Request.goal
     width: int = Request.width
     system: str = Request.system
+    ignore_fit: bool = False
 
     @property
     def choice(self) -> ModelChoice:

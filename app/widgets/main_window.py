@@ -6,7 +6,6 @@ from pathlib import Path
 from PySide6.QtCore import QByteArray, QSettings, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence
 from PySide6.QtWidgets import (
-    QDockWidget,
     QMainWindow,
     QSplitter,
     QStackedWidget,
@@ -94,14 +93,13 @@ class MainWindow(QMainWindow):
             qt.setEnabled(not reason)
             qt.setToolTip(tr(reason) if reason else tip)
 
-    def add_dock(self, dock: QDockWidget, action: str) -> None:
-        """A panel at the right edge; the action shows and hides it."""
-        self.addDockWidget(Qt.DockWidgetArea.RightDockWidgetArea, dock)
-        self.resizeDocks([dock], [dock.minimumWidth()], Qt.Orientation.Horizontal)
+    def add_panel(self, panel: QWidget, action: str) -> None:
+        """Something beside the editors and candidates, at the right; the action shows and hides it."""
+        self._beside.addWidget(panel)
+        self._beside.setStretchFactor(1, 0)
         shown = self.actions_by_id[action]
-        dock.setVisible(shown.isChecked())
-        shown.toggled.connect(dock.setVisible)
-        dock.toggleViewAction().toggled.connect(shown.setChecked)
+        panel.setVisible(shown.isChecked())
+        shown.toggled.connect(panel.setVisible)
 
     def add_strip(self, strip: QWidget) -> None:
         """A line above the editors that comes and goes, as the loading strip does."""
@@ -182,13 +180,18 @@ class MainWindow(QMainWindow):
         self._splitter.setSizes([340, 920])
         left.setMinimumWidth(260)
         self._right.setMinimumWidth(480)
+        self._beside = QSplitter(Qt.Orientation.Horizontal)
+        self._beside.setChildrenCollapsible(False)
+        self._beside.setHandleWidth(12)
+        self._beside.addWidget(self._splitter)
+        self._beside.setStretchFactor(0, 1)
         centre = QWidget()
         self._column = column = QVBoxLayout(centre)
         column.setContentsMargins(12, 8, 12, 6)
         column.setSpacing(8)
         for part in (self.bar, self.loading, self.notice):
             column.addWidget(part)
-        column.addWidget(self._splitter, 1)
+        column.addWidget(self._beside, 1)
         column.addWidget(self.status)
         self.setCentralWidget(centre)
 

@@ -176,7 +176,7 @@ def consent(on: Stage) -> None:
 def history(on: Stage) -> None:
     tested(on)
     on.do("history")
-    on.soon(lambda: on.controller.history.dock.count > 0)
+    on.soon(lambda: on.controller.history.panel.count > 0)
 
 
 def settings(on: Stage) -> None:

@@ -14,13 +14,14 @@ from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
 from app.item_models.history import HistoryModel, Role
-from app.widgets.history_dock import HistoryDock
+from app.theme import Theme
+from app.widgets.history_panel import HistoryPanel
 from engine.contract import CandidateFinished, Request, Turn
 from engine.scripted import from_texts
 from engine.session.journal import Journal
 from engine.session.recorder import Recorder
 from engine.session.run import Run
-from tests.app.stage import Stage
+from tests.app.stage import Stage, stage
 from tests.engine.session.runs import CHOICE, READY, a_full_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,17 +34,17 @@ def written(on: Stage) -> Journal:
     return Journal(on.controller.history._file)
 
 
-def opened_dock(on: Stage, qtbot: QtBot, rows: int) -> HistoryDock:
-    dock = on.controller.history.dock
-    if not dock.isVisible():
+def opened_panel(on: Stage, qtbot: QtBot, rows: int) -> HistoryPanel:
+    panel = on.controller.history.panel
+    if not panel.isVisible():
         on.do("history")
-    qtbot.waitUntil(lambda: dock._model.rowCount() == rows)
-    return dock
+    qtbot.waitUntil(lambda: panel._model.rowCount() == rows)
+    return panel
 
 
-def choose(dock: HistoryDock, title: str) -> None:
-    rows = range(dock._model.rowCount())
-    dock._view.setCurrentIndex(next(i for row in rows if (i := dock._model.index(row)).data() == title))
+def choose(panel: HistoryPanel, title: str) -> None:
+    rows = range(panel._model.rowCount())
+    panel._view.setCurrentIndex(next(i for row in rows if (i := panel._model.index(row)).data() == title))
 
 
 @pytest.fixture
@@ -116,19 +117,19 @@ class TestKept:
         journal.close()
 
 
-class TestDock:
+class TestPanel:
     def test_search_and_open_to_read(self, on_past: Stage, qtbot: QtBot) -> None:
-        on, dock = on_past, opened_dock(on_past, qtbot, 2)
+        on, panel = on_past, opened_panel(on_past, qtbot, 2)
         prompt = on.window.prompt.text()
-        dock._search.setText("ROMAN")
-        qtbot.waitUntil(lambda: dock._model.rowCount() == 1)
-        dock._search.setText("no such thing")
-        qtbot.waitUntil(lambda: dock._model.rowCount() == 0)
-        assert dock._empty.text() == "No run holds “no such thing”."
-        dock._search.clear()
-        qtbot.waitUntil(lambda: dock._model.rowCount() == 2)
-        choose(dock, "Write f.")
-        dock._open.click()
+        panel._search.setText("ROMAN")
+        qtbot.waitUntil(lambda: panel._model.rowCount() == 1)
+        panel._search.setText("no such thing")
+        qtbot.waitUntil(lambda: panel._model.rowCount() == 0)
+        assert panel._empty.text() == "No run holds “no such thing”."
+        panel._search.clear()
+        qtbot.waitUntil(lambda: panel._model.rowCount() == 2)
+        choose(panel, "Write f.")
+        panel._open.click()
         run = on.controller.run
         assert run is not None
         assert (run.request.prompt, len(run.candidates)) == ("Write f.\nIn Python.", 3)
@@ -141,10 +142,10 @@ class TestDock:
         assert "Write f." in on.controller.history._strip._words.text()
 
     def test_use_again_and_go_on(self, on_past: Stage, qtbot: QtBot) -> None:
-        on, dock = on_past, opened_dock(on_past, qtbot, 2)
-        choose(dock, "Write f.")
-        dock._view.setFocus()
-        qtbot.keyClick(dock._view, Qt.Key.Key_Return)
+        on, panel = on_past, opened_panel(on_past, qtbot, 2)
+        choose(panel, "Write f.")
+        panel._view.setFocus()
+        qtbot.keyClick(panel._view, Qt.Key.Key_Return)
         on.controller.history._strip._again.click()
         run = on.controller.run
         assert run is not None
@@ -167,56 +168,82 @@ class TestDock:
         assert "roman_to_int" in on.window.prompt.text()
 
     def test_use_again_brings_the_conversation_along(self, on_past: Stage, qtbot: QtBot) -> None:
-        on, dock = on_past, opened_dock(on_past, qtbot, 2)
-        choose(dock, "Write f.")  # which followed an earlier turn
-        dock._open.click()
+        on, panel = on_past, opened_panel(on_past, qtbot, 2)
+        choose(panel, "Write f.")  # which followed an earlier turn
+        panel._open.click()
         on.controller.history._strip._again.click()
         assert on.controller.asking.request(on.window.bar.settings()).turns == (Turn("user", "before"),)
-        choose(dock, "Roman numerals")
-        dock._open.click()
+        choose(panel, "Roman numerals")
+        panel._open.click()
         on.controller.history._strip._again.click()
         assert on.controller.asking.request(on.window.bar.settings()).turns == ()
 
     def test_a_new_run_leaves_the_past(self, on_past: Stage, qtbot: QtBot) -> None:
-        on, dock = on_past, opened_dock(on_past, qtbot, 2)
-        choose(dock, "Write f.")
-        dock._open.click()
+        on, panel = on_past, opened_panel(on_past, qtbot, 2)
+        choose(panel, "Write f.")
+        panel._open.click()
         on.generate(2)
         on.finish()
         assert on.controller.history.past is None
         assert not on.controller.history._strip.isVisible()
-        qtbot.waitUntil(lambda: dock._model.rowCount() == 3)
+        qtbot.waitUntil(lambda: panel._model.rowCount() == 3)
         journal = written(on)
         assert [entry.candidates for entry in journal.entries()] == [2, 3, 3]
         journal.close()
 
+    def test_with_keys_only(self, on_past: Stage, qtbot: QtBot) -> None:
+        on, window = on_past, on_past.window
+        window.activateWindow()
+        qtbot.waitUntil(window.isActiveWindow)
+        qtbot.keyClick(window, Qt.Key.Key_H, Qt.KeyboardModifier.ControlModifier)
+        panel = on.controller.history.panel
+        assert panel._search.hasFocus()
+        qtbot.keyClicks(panel._search, "roman")
+        qtbot.waitUntil(lambda: panel._model.rowCount() == 1)
+        qtbot.keyClick(panel._search, Qt.Key.Key_Return)
+        qtbot.keyClick(panel._view, Qt.Key.Key_Home)
+        qtbot.keyClick(panel._view, Qt.Key.Key_Return)
+        assert on.controller.run is not None
+        assert on.controller.run.request.prompt == "Roman numerals"
+        qtbot.keyClick(window, Qt.Key.Key_H, Qt.KeyboardModifier.ControlModifier)
+        assert not panel.isVisible()
+
+    def test_open_or_closed_is_remembered(self, theme: Theme, tmp_path: Path) -> None:
+        for action_before, shown in ((False, True), (True, False)):
+            with stage(theme, tmp_path) as on:
+                on.window.show()
+                assert on.controller.history.panel.isVisible() == action_before
+                assert on.window.prompt.hasFocus() or not on.window.isActiveWindow()
+                on.do("history")
+                assert on.controller.history.panel.isVisible() == shown
+
     def test_nothing_opens_while_something_runs(self, on_past: Stage, qtbot: QtBot) -> None:
-        on, dock = on_past, opened_dock(on_past, qtbot, 2)
+        on, panel = on_past, opened_panel(on_past, qtbot, 2)
         on.generate(2)
         on.until(lambda: on.controller.run is not None and on.controller.run.state == "generating")
-        choose(dock, "Write f.")
-        assert not dock._open.isEnabled()
-        assert dock._open.toolTip() == "Something is running; stop it first."
+        choose(panel, "Write f.")
+        assert not panel._open.isEnabled()
+        assert panel._open.toolTip() == "Something is running; stop it first."
         run = on.controller.run
-        dock._view.activated.emit(dock._view.currentIndex())
+        panel._view.activated.emit(panel._view.currentIndex())
         assert on.controller.run is run
         on.finish()
-        assert dock._open.isEnabled()
+        assert panel._open.isEnabled()
 
     def test_delete_and_undo(self, on_past: Stage, qtbot: QtBot) -> None:
-        on, dock = on_past, opened_dock(on_past, qtbot, 2)
-        choose(dock, "Write f.")
-        dock._view.setFocus()
-        qtbot.keyClick(dock._view, Qt.Key.Key_Delete)
-        qtbot.waitUntil(lambda: dock._model.rowCount() == 1)
-        assert dock._undone.text() == "Deleted “Write f.”"
-        dock._undo.click()
-        qtbot.waitUntil(lambda: dock._model.rowCount() == 2)
-        assert not dock._undo.isVisible()
-        choose(dock, "Write f.")
-        dock._delete.click()
-        dock._undo_time.timeout.emit()  # thirty seconds later
-        assert not dock._undo.isVisible()
+        on, panel = on_past, opened_panel(on_past, qtbot, 2)
+        choose(panel, "Write f.")
+        panel._view.setFocus()
+        qtbot.keyClick(panel._view, Qt.Key.Key_Delete)
+        qtbot.waitUntil(lambda: panel._model.rowCount() == 1)
+        assert panel._undone.text() == "Deleted “Write f.”"
+        panel._undo.click()
+        qtbot.waitUntil(lambda: panel._model.rowCount() == 2)
+        assert not panel._undo.isVisible()
+        choose(panel, "Write f.")
+        panel._delete.click()
+        panel._undo_time.timeout.emit()  # thirty seconds later
+        assert not panel._undo.isVisible()
         journal = written(on)
         assert [entry.title for entry in journal.entries()] == ["Roman numerals"]
         journal.close()
@@ -231,7 +258,7 @@ class TestDock:
             start = os.times().user
             history._list(search)
             took.append(os.times().user - start)
-        assert history.dock._model.rowCount() == 200
+        assert history.panel._model.rowCount() == 200
         assert max(took) < 0.5, took  # seconds of computing; 0.05 on the machine where it was written
 
 

@@ -6,7 +6,6 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt,
 from PySide6.QtGui import QFontMetrics, QKeySequence, QPainter, QShortcut, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QDockWidget,
     QHBoxLayout,
     QLineEdit,
     QListView,
@@ -30,7 +29,7 @@ SEARCH_MS = 150
 Index = QModelIndex | QPersistentModelIndex
 
 
-class HistoryDock(QDockWidget):
+class HistoryPanel(QWidget):
     """``wanted``: the list for this search is asked for, by ``show_entries``. The others name a run by its number."""
 
     wanted = Signal(str)
@@ -38,13 +37,11 @@ class HistoryDock(QDockWidget):
     delete_chosen = Signal(int)
     undo_chosen = Signal(int)
     undo_over = Signal()  # what was deleted can go for good
+    closed = Signal()
 
     def __init__(self, theme: Theme, parent: QWidget | None = None):
-        super().__init__(tr("History"), parent)
-        self.setObjectName("history")
+        super().__init__(parent)
         self.setAccessibleName(tr("History"))
-        self.setAllowedAreas(Qt.DockWidgetArea.LeftDockWidgetArea | Qt.DockWidgetArea.RightDockWidgetArea)
-        self.setFeatures(QDockWidget.DockWidgetFeature.DockWidgetClosable)
         self._model = HistoryModel(self)
         self._blocked = ""
         self._deleted = 0
@@ -72,6 +69,11 @@ class HistoryDock(QDockWidget):
         self._offer_undo(0)
         self._moved()
 
+    @property
+    def count(self) -> int:
+        """Runs in the list."""
+        return self._model.rowCount()
+
     def show_entries(self, entries: Sequence[Entry]) -> None:
         """What the search has found, newest first. The chosen run stays chosen while it is in the list."""
         chosen = self._chosen()
@@ -96,6 +98,12 @@ class HistoryDock(QDockWidget):
         if self.isVisible() and not self._soon.isActive():
             self._soon.start()
 
+    def start_search(self) -> None:
+        """Somebody has just opened it, with a key or from the menu: what they type next is a search."""
+        if self.isVisible():
+            self._search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+            self._search.selectAll()
+
     def close_down(self) -> None:
         """No timer outlives the window."""
         self._soon.stop()
@@ -106,24 +114,24 @@ class HistoryDock(QDockWidget):
         self._ask()
 
     def _lay_out(self, theme: Theme) -> None:
-        self.setTitleBarWidget(_Title(theme, self))
-        inside = QWidget()
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(12, 4, 4, 8)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
+        title = _Title(theme)
+        title.closed.connect(self.closed)
         buttons, undo = QHBoxLayout(), QHBoxLayout()
         buttons.addWidget(self._open)
         buttons.addWidget(self._delete)
         buttons.addStretch(1)
         undo.addWidget(self._undone, 1)
         undo.addWidget(self._undo)
+        column.addWidget(title)
         column.addWidget(self._search)
         column.addWidget(self._view, 1)
         column.addWidget(self._empty)
         column.addStretch(0)
         column.addLayout(buttons)
         column.addLayout(undo)
-        self.setWidget(inside)
         self.setMinimumWidth(21 * em())
 
     def _timers(self) -> None:
@@ -194,18 +202,20 @@ class HistoryDock(QDockWidget):
 
 
 class _Title(QWidget):
-    """What the panel is, and the button that closes it, in the window's own manner."""
+    """What the panel is, and the button that closes it."""
 
-    def __init__(self, theme: Theme, dock: QDockWidget):
-        super().__init__(dock)
+    closed = Signal()
+
+    def __init__(self, theme: Theme, parent: QWidget | None = None):
+        super().__init__(parent)
         self._theme = theme
         self._close = QToolButton()
         self._close.setAutoRaise(True)
         self._close.setAccessibleName(tr("Close the history"))
         self._close.setToolTip(tr("Close the history"))
-        self._close.clicked.connect(dock.close)
+        self._close.clicked.connect(self.closed)
         row = QHBoxLayout(self)
-        row.setContentsMargins(12, 8, 4, 2)
+        row.setContentsMargins(0, 0, 0, 0)
         row.addWidget(label(tr("History"), role="heading"), 1)
         row.addWidget(self._close)
         theme.changed.connect(self._paint_icon)
