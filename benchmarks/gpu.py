@@ -1,0 +1,126 @@
+"""Everything that only a GPU can tell, in one run of at most eight minutes.
+
+    python -m benchmarks.gpu [--json FILE] [--seconds 480] [--only SECTION ...] [--dry]
+
+Nothing is downloaded: models have the published shapes and random weights, made on the device, and acceptance is
+replayed from recorded answers of a real model (``benchmarks/traces``) or forced to a rate; every line says which. Each
+section has a budget in seconds and fails alone. ``--dry`` runs all of it on the CPU at toy size, to see that it runs:
+its figures mean nothing.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+if "--dry" in sys.argv:
+    os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported
+
+import torch
+
+from benchmarks.on_gpu import attention, decoding, exactness, passes, stock
+from benchmarks.on_gpu.stage import OverBudget, Stage, measure_ceilings
+
+
+@dataclass(frozen=True)
+class Section:
+    """``name`` on the command line; ``run`` prints its lines and returns what belongs in the JSON file."""
+
+    name: str
+    title: str
+    seconds: int
+    run: Callable[[Stage], dict[str, Any]]
+
+
+# In the order of what would be missed most.
+SECTIONS = (
+    Section("ceilings", "What the machine can do", 20, measure_ceilings),
+    Section("numbers", "Kernels against float64", 40, exactness.numbers),
+    Section(
+        "decoding", "7B shape, bf16: regular (graph) against suffix drafts, acceptance replayed", 150, decoding.replayed
+    ),
+    Section("lossless", "D1, D5, D6 in float32 on the device", 40, exactness.lossless),
+    Section("rejection", "D9 on the device", 10, exactness.rejection),
+    Section("lengths", "Graphs replayed at lengths 5, 500, 5", 15, exactness.replay_lengths),
+    Section("attention", "Attention of one layer against SDPA", 60, attention.against_others),
+    Section("long-prompt", "Many candidates behind a long prompt", 40, passes.long_prompt),
+    Section("draft-model", "7B shape with a 0.5B-shaped draft, acceptance forced", 60, decoding.draft_model),
+    Section("generate", "Stock generate", 30, stock.generate),
+    Section("small-card", "7B int4 under an 8 GB cap", 40, passes.small_card),
+    Section("tilings", "Other tiles", 40, attention.tilings),
+    Section("flex", "Flex attention", 40, attention.flex),
+    Section("vllm", "vLLM", 90, stock.vllm),
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+    if not options.dry and not torch.cuda.is_available():
+        print("This torch finds no GPU; --dry shows that the benchmark runs.", file=sys.stderr)
+        return 2
+    stage, end = Stage(options.dry), time.monotonic() + options.seconds
+    results: dict[str, Any] = {"machine": facts(options.dry), "sections": {}}
+    stage.say("; ".join(f"{key}: {value}" for key, value in results["machine"].items()))
+    failed = 0
+    for section in SECTIONS:
+        if options.only and section.name not in options.only:
+            continue
+        stage.say(f"\n## {section.title}")
+        result = results["sections"][section.name] = attempt(section, stage, end)
+        failed += "error" in result
+        if options.json:  # after every section: a run that is cut short keeps what it has
+            Path(options.json).write_text(json.dumps(results | {"lines": stage.lines}, indent=1), encoding="utf-8")
+    return 1 if failed else 0
+
+
+def attempt(section: Section, stage: Stage, end: float) -> dict[str, Any]:
+    """Run one section inside its budget and the whole run's; whatever happens to it stays in it."""
+    start = time.monotonic()
+    if start >= end:
+        stage.say("skipped: the run's time is used up")
+        return {"skipped": True}
+    stage.deadline = min(start + section.seconds, end)
+    try:
+        result = section.run(stage)
+    except OverBudget:
+        stage.say("cut short: the section's time is used up")
+        result = {"cut": True}
+    except Exception as error:
+        stage.say(f"failed: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+        result = {"error": traceback.format_exc()}
+    stage.say(f"({time.monotonic() - start:.0f} s)")
+    return result | {"wall_s": time.monotonic() - start}
+
+
+def facts(dry: bool) -> dict[str, str]:
+    """What a figure was measured on, and with what."""
+    packages = []
+    for name in ("torch", "transformers", "triton"):
+        try:
+            packages.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            packages.append(f"{name} missing")
+    device = "dry run on a CPU: figures mean nothing" if dry else torch.cuda.get_device_name()
+    now = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    return {"device": device, "python": platform.python_version(), "packages": ", ".join(packages), "date": now}
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", help="write everything measured to this file")
+    parser.add_argument("--seconds", type=int, default=480, help="for the whole run")
+    parser.add_argument("--only", nargs="+", choices=[section.name for section in SECTIONS], help="these sections")
+    parser.add_argument("--dry", action="store_true", help="on the CPU at toy size, to see that everything runs")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

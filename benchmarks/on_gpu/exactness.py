@@ -1,0 +1,151 @@
+"""Is what the GPU computes right? Kernels against float64, and cases D1, D5, D6 and D9 in float32 on the device."""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from benchmarks.on_gpu.attention import Case
+from benchmarks.on_gpu.stage import Stage
+from engine.contract import Sampling
+from engine.sampler.acceptance import Coupled
+from engine.sampler.cost_table import CostTable
+from engine.sampler.decoder import Decoder
+from engine.sampler.drafters import Drafter, NoDrafter
+from engine.sampler.drafters.draft_loop import LoopedDraftDrafter
+from engine.sampler.drafters.suffix import SuffixDrafter
+from engine.sampler.fixed_cache import Room
+from engine.sampler.policies.fixed import Fixed
+from engine.sampler.ragged_model import RaggedModel
+from engine.sampler.stopping import Limits, Row
+from kernels.acceptance.triton import REJECTION, Counter, accept, cuts_of, draw, unpack
+from kernels.philox import DRAFT
+from kernels.philox.torch import uniform as torch_uniform
+from kernels.philox.triton import uniform as device_uniform
+
+SMALL = Room(rows=4, slots=32, prompt=32)
+FREE = Sampling(temperature=1.0, top_p=0.95)
+
+
+def numbers(stage: Stage) -> dict[str, Any]:
+    """Attention and the verdict's kernels against float64, and the random bits against the CPU's."""
+    found: dict[str, Any] = {}
+    for prompt, b, drafts in [(33, 2, 4)] if stage.dry else [(1, 1, 0), (129, 8, 4), (2048, 8, 4), (2048, 32, 0)]:
+        found[f"attention {prompt} x {b}, l = {drafts}"] = Case(stage, prompt, b, drafts).error()
+    seed, index = torch.arange(257) * 2**45 + 11, torch.arange(257)
+    on_cpu = torch_uniform(seed, index, index * 3, index * 5, DRAFT)
+    seed, index = seed.to(stage.device), index.to(stage.device)
+    found["random bits equal"] = torch.equal(device_uniform(seed, index, index * 3, index * 5, DRAFT).cpu(), on_cpu)
+    logits = torch.randn(4, 512 if stage.dry else 152_064, device=stage.device) * 3
+    counter = Counter(*(torch.arange(4, device=stage.device) + part for part in range(3)))
+    drawn = draw(logits, cuts_of([(1.0, 0, 0.95, 0.0)] * 4, stage.device), counter, 0)
+    kept = logits.double() >= drawn.floors.double()[:, None]
+    p = logits.double().softmax(-1)
+    smallest = torch.where(kept, p, 1.0).amin(-1)
+    mass = torch.where(kept, p, 0.0).sum(-1)
+    found["nucleus holds top-p and no more"] = bool(((mass >= 0.95 - 1e-5) & (mass - smallest < 0.95 + 1e-5)).all())
+    found["worst log-sum-exp error"] = float((drawn.raw_totals - logits.double().logsumexp(-1)).abs().max())
+    for name, value in found.items():
+        stage.say(f"{name}: {value if isinstance(value, bool) else f'{value:.1e}'}")
+    return found
+
+
+def lossless(stage: Stage) -> dict[str, Any]:
+    """D1, D5, D6: a tiny model in float32 behind captured graphs; tokens must be those of plain decoding."""
+    stock = _tiny(stage)
+    prompts = [[3, 4, 5, 6, 3, 4], list(range(5, 28))][: 1 if stage.dry else 2]
+    n, tokens = (2, 4) if stage.dry else (8, 40)
+    always, same, alone_too = "D1 draft = target is always accepted", "D5 drafts change no token", "D6 alone as among 8"
+    found = dict.fromkeys((always, same, alone_too), True)
+    for prompt in prompts:
+        want = [row.tokens for row in _decode(stage, stock, prompt, range(1, n + 1), tokens, "none")]
+        alone = [row.tokens for row in _decode(stage, stock, prompt, [2], tokens, "suffix")]
+        found[alone_too] &= alone[0] == want[1]
+        for drafter in ("suffix", "draft-model"):
+            stage.check()
+            rows = _decode(stage, stock, prompt, range(1, n + 1), tokens, drafter)
+            found[same] &= [row.tokens for row in rows] == want
+            if drafter == "draft-model":
+                found[always] &= all(r.proposed == r.accepted > 0 for r in rows)
+    for name, holds in found.items():
+        stage.say(f"{name}: {holds}")
+    return found
+
+
+def rejection(stage: Stage) -> dict[str, Any]:
+    """D9 on the device: one token by the rejection rule, many times over, is distributed as the target says."""
+    count = 16 if stage.dry else 1 << 17
+    p_logits = torch.tensor([2.0, 1.0, 0.0, -1.0, -2.0], device=stage.device)
+    q_logits = torch.tensor([0.0, 2.0, 0.5, 0.0, -3.0], device=stage.device)
+    index = torch.arange(count, device=stage.device)
+    cuts = cuts_of([(1.0, 0, 1.0, 0.0)], stage.device)
+    q = draw(q_logits.expand(count, -1), cuts.repeat(count, 1), Counter(index * 0 + 11, index * 0 + 1, index), DRAFT)
+    drafts = torch.stack([q.tokens, torch.full_like(q.tokens, -1)], dim=1).flatten()
+    positions = torch.stack([index, index + 1], dim=1).flatten()
+    counter = Counter(positions * 0 + 11, positions * 0 + 1, positions)
+    starts = torch.arange(0, 2 * count + 1, 2, device=stage.device, dtype=torch.int32)
+    places = torch.repeat_interleave(index, 2).int()
+    line = (p_logits.expand(2 * count, -1), cuts.repeat(2 * count, 1), counter, drafts, starts, REJECTION)
+    accepted, tokens, _ = unpack(accept(*line, q=(q, places)).cpu(), count)
+    first = torch.where(accepted > 0, q.tokens.cpu(), tokens)
+    p = p_logits.double().softmax(-1).cpu()
+    seen = first.long().bincount(minlength=5)
+    chi_square = float((((seen - count * p) ** 2) / (count * p)).sum())
+    stage.say(f"D9 rejection rule, {count} draws, chi-square {chi_square:.1f} (18.5 at 0.1 %, 4 degrees of freedom)")
+    return {"chi_square": chi_square, "holds": chi_square < 18.5, "acceptance": float(accepted.double().mean())}
+
+
+def replay_lengths(stage: Stage) -> dict[str, Any]:
+    """One set of graphs at prompt lengths 5, 500, 5, against the same model run eagerly in plain torch."""
+    stock = _tiny(stage)
+    graphed = stage.open(copy.deepcopy(stock), Room(4, 32, 512))
+    eager = RaggedModel(copy.deepcopy(stock), graphed.vocabulary)
+    worst = 0.0
+    for length in (5, 20, 5) if stage.dry else (5, 500, 5):
+        prompt = [3 + at % 90 for at in range(length)]
+        for model in (graphed, eager):
+            model.forget_prompt()
+            model.prefill(prompt)
+        for drafts in (0, 3, 1):
+            lines, starts = [[4] * (drafts + 1), [9]], [length, length]
+            got, want = graphed.forward(lines, starts), eager.forward(lines, starts)
+            worst = max(worst, float((got - want).abs().max()))
+    reason = graphed.graphs.reason
+    stage.say(f"graphs replayed at other lengths: logits off by at most {worst:.1e}. {reason}")
+    return {"worst": worst, "reason": reason}
+
+
+def _tiny(stage: Stage) -> nn.Module:
+    config = AutoConfig.for_model(
+        "llama", hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, vocab_size=97, max_position_embeddings=2048,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    module = AutoModelForCausalLM.from_config(config, dtype=torch.float32, attn_implementation="eager").eval()
+    for parameter in module.parameters():
+        if parameter.dim() > 1:
+            torch.nn.init.normal_(parameter, std=0.3)
+    return module.to(stage.device).requires_grad_(False)
+
+
+def _decode(
+    stage: Stage, stock: nn.Module, prompt: Sequence[int], numbers: Sequence[int], tokens: int, drafter: str
+) -> list[Row]:
+    target = stage.open(copy.deepcopy(stock), SMALL)
+    chosen: Drafter = NoDrafter()
+    if drafter == "suffix":
+        chosen = SuffixDrafter()
+    elif drafter == "draft-model":
+        chosen = LoopedDraftDrafter(stage.open(copy.deepcopy(stock), SMALL), Coupled())
+    decoder = Decoder(target, chosen, Fixed(4 if drafter != "none" else 0), Coupled(), CostTable({1: 1.0, 64: 2.0}))
+    rows = [Row(n, 5, prompt, Limits(frozenset(), tokens), lambda ids: "", FREE) for n in numbers]
+    logits: Tensor | None = target.prefill(prompt)
+    assert logits is not None
+    chosen.begin(prompt, lambda done: True)
+    decoder.join(list(rows), logits)
+    while decoder.leave() is not None and decoder.rows:
+        decoder.step()
+    return rows

@@ -1,0 +1,152 @@
+"""What every section stands on: the device, sizes, random models, clocks and a budget."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from engine.sampler.device_model import FIRST_ROOM, DeviceModel
+from engine.sampler.fixed_cache import Room
+from engine.sampler.graphs import CudaCapture
+from kernels.attention.torch import packed_attention as torch_attention
+
+# Published shapes of Qwen2.5-Coder; weights are random. "toy" is for a dry run.
+SHAPES: dict[str, dict[str, Any]] = {
+    "7B": {
+        "hidden_size": 3584,
+        "intermediate_size": 18944,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 28,
+        "num_key_value_heads": 4,
+        "vocab_size": 152_064,
+        "tie_word_embeddings": False,
+    },
+    "0.5B": {
+        "hidden_size": 896,
+        "intermediate_size": 4864,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 14,
+        "num_key_value_heads": 2,
+        "vocab_size": 151_936,
+        "tie_word_embeddings": True,
+    },
+    "toy": {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "vocab_size": 512,
+        "tie_word_embeddings": False,
+    },
+}
+
+
+class OverBudget(Exception):
+    """The section has used its seconds; what it has is kept."""
+
+
+@dataclass
+class Stage:
+    """One run of the benchmark. ``dry``: on the CPU at toy size, to see that everything runs; its figures mean nothing.
+
+    ``copy_bandwidth`` in bytes/s (read and written together) and ``matmul_rate`` in FLOP/s are measured first.
+    """
+
+    dry: bool
+    deadline: float = 0.0
+    copy_bandwidth: float = float("nan")
+    matmul_rate: float = float("nan")
+    lines: list[str] = field(default_factory=list)
+    _modules: dict[tuple[str, torch.dtype], nn.Module] = field(default_factory=dict)
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu" if self.dry else "cuda")
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return torch.float32 if self.dry else torch.bfloat16
+
+    def say(self, line: str) -> None:
+        print(line, flush=True)
+        self.lines.append(line)
+
+    def check(self) -> None:
+        if time.monotonic() > self.deadline:
+            raise OverBudget
+
+    def module(self, shape: str, dtype: torch.dtype | None = None) -> nn.Module:
+        """A model of that shape with random weights, made on the device; kept for the next section that asks."""
+        dtype, shape = dtype or self.dtype, "toy" if self.dry else shape
+        key = (shape, dtype)
+        if key not in self._modules:
+            torch.manual_seed(0)
+            config = AutoConfig.for_model("qwen2", max_position_embeddings=65_536, **SHAPES[shape])
+            with torch.device(self.device):
+                module = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="eager")
+            self._modules[key] = module.eval().requires_grad_(False)
+        return self._modules[key]
+
+    def forget(self, shape: str) -> None:
+        """Let a model's memory go."""
+        for key in [key for key in self._modules if key[0] == shape]:
+            del self._modules[key]
+        if not self.dry:
+            torch.cuda.empty_cache()
+
+    def open(self, module: nn.Module, room: Room = FIRST_ROOM) -> DeviceModel:
+        """The model behind the product's own door for a GPU; a dry run has plain attention and no graphs there."""
+        vocabulary = module.config.vocab_size  # type: ignore[union-attr]
+        if self.dry:
+            return DeviceModel(module, vocabulary, torch_attention, None, room=room)  # type: ignore[arg-type]
+        from kernels.attention.triton import packed_attention
+
+        return DeviceModel(module, vocabulary, packed_attention, CudaCapture(), room=room)  # type: ignore[arg-type]
+
+    def synchronize(self) -> None:
+        if not self.dry:
+            torch.cuda.synchronize()
+
+    def seconds(self, work: Callable[[], object], repeats: int = 20) -> float:
+        """Median seconds of ``work``, by events on the device; launch gaps included where there are any."""
+        if self.dry:
+            return _host_seconds(work)
+        for _ in range(3):
+            work()
+        marks = [torch.cuda.Event(enable_timing=True) for _ in range(repeats + 1)]
+        marks[0].record()
+        for mark in marks[1:]:
+            work()
+            mark.record()
+        torch.cuda.synchronize()
+        return median(a.elapsed_time(b) for a, b in pairwise(marks)) / 1e3
+
+    def graphed(self, work: Callable[[], Tensor]) -> Callable[[], object]:
+        """``work`` as one captured graph, so that a short kernel's time is not its launch's."""
+        return work if self.dry else CudaCapture()(work)[0]
+
+
+def _host_seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def measure_ceilings(stage: Stage) -> dict[str, Any]:
+    """Two ceilings of this very machine: a large copy, and a large matrix product on random numbers."""
+    size = 1 << (20 if stage.dry else 32)
+    source = torch.randint(0, 255, (size,), dtype=torch.uint8, device=stage.device)
+    target = torch.empty_like(source)
+    stage.copy_bandwidth = 2 * size / stage.seconds(lambda: target.copy_(source))
+    side = 128 if stage.dry else 8192
+    a, b = (torch.randn(side, side, device=stage.device, dtype=stage.dtype) for _ in range(2))
+    stage.matmul_rate = 2 * side**3 / stage.seconds(lambda: a @ b)
+    stage.say(f"copy {stage.copy_bandwidth / 1e12:.2f} TB/s, matrix product {stage.matmul_rate / 1e12:.0f} TFLOP/s")
+    return {"copy_bytes_per_s": stage.copy_bandwidth, "matmul_flop_per_s": stage.matmul_rate}
