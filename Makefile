@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test test-servers lint setup system-packages screenshots bench clean
+.PHONY: run test test-servers lint setup system-packages screenshots bench bench-peers clean
 
 run: setup
 	@$(BIN)/python main.py models fetch default
@@ -33,7 +33,16 @@ screenshots: setup
 	$(BIN)/python -m tests.app.screenshots docs/screenshots
 
 bench: setup
-	$(BIN)/python -m benchmarks.decode
+	$(BIN)/python -m benchmarks.decode -n 1 2 4 8 16
+	$(BIN)/python -m benchmarks.step
+
+# Other programs to compare with, in an environment of their own; llama.cpp is compiled for this very processor.
+bench-peers: .venv-peers/.complete
+
+.venv-peers/.complete:
+	$(PYTHON) -m venv .venv-peers
+	CMAKE_ARGS="-DGGML_NATIVE=ON" .venv-peers/bin/pip install --quiet --no-binary llama-cpp-python llama-cpp-python
+	@touch $@
 
 clean:
 	rm -rf $(VENV) *.egg-info

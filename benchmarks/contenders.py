@@ -1,11 +1,14 @@
 """Ways to get n answers to one prompt, behind one call, so that they can be interleaved."""
 
+import json
 import queue
+import subprocess
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import mean
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -140,3 +143,47 @@ class Stock:
 
     def _length(self, row: list[int]) -> int:
         return next((at + 1 for at, token in enumerate(row) if token in self._model.eos_ids), len(row))
+
+
+class LlamaCpp:
+    """llama.cpp on the same GGUF file: n sequences in one batch over one prompt, in a process of its own."""
+
+    def __init__(self, name: str, model: str, python: Path, gguf: Path, most: int, max_tokens: int):
+        """``python``: the interpreter of the peers' environment; ``most``: sequences; prompts of up to 512 tokens."""
+        self.name = name
+        self._model = load(
+            model, precision="auto", device="cpu", offline=True, progress=lambda _: None, cancelled=lambda: False
+        )
+        script = Path(__file__).parent / "peers" / "llama.py"
+        command = [python, script, gguf, most, 512 + max_tokens, torch.get_num_threads()]
+        self._process = subprocess.Popen(
+            list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self.about = self._answer()
+
+    def run(self, prompt: str, n: int, sampling: Sampling, seed: int) -> Timing:
+        assert self._process.stdin is not None
+        ids = self._model.encode(Request(prompt, seed))
+        asked = {"prompt": ids, "n": n, "seed": seed, "max_tokens": sampling.max_tokens}
+        self._process.stdin.write(json.dumps(asked | {"temperature": sampling.temperature, "top_p": sampling.top_p}))
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        answer = self._answer()
+        counts = [len(tokens) for tokens in answer["tokens"]]
+        decoding = [end - answer["first_s"] for end in answer["ended_s"]]
+        per_token = sorted(1e3 * seconds / count for seconds, count in zip(decoding, counts, strict=True))
+        return Timing(
+            per_token[0], per_token[-1], mean(per_token), sum(counts) / max(decoding), answer["first_s"], sum(counts)
+        )
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise BasslineError("The llama.cpp process has ended; run benchmarks/peers/llama.py by hand to see why.")
+        answer: dict[str, Any] = json.loads(line)
+        return answer

@@ -19,7 +19,7 @@ from engine.device import prepare_environment
 
 prepare_environment()  # before torch is imported
 
-from benchmarks.contenders import Contender, OurEngine, Ours, Stock, Timing  # noqa: E402
+from benchmarks.contenders import Contender, LlamaCpp, OurEngine, Ours, Stock, Timing  # noqa: E402
 from benchmarks.machine import QUIET, facts, others_load  # noqa: E402
 from benchmarks.prompts import PROMPTS  # noqa: E402
 from engine.contract import ModelChoice, Sampling, Speculation  # noqa: E402
@@ -38,6 +38,7 @@ OURS = {
     "hybrid, rejection": Speculation("hybrid", "goodput", "rejection"),
 }
 STOCK = {"stock float32": "float32", "stock int8": "int8"}
+LLAMA = "llama.cpp"
 BASELINE = "no draft"
 
 Turn = dict[str, Timing]  # by contender
@@ -59,9 +60,13 @@ def main(arguments: list[str] | None = None) -> int:
             speeds = ", ".join(f"{name} {timing.tokens_per_second:.1f}" for name, timing in turn.items())
             print(f"turn {repeat + 1}, n = {n}, {prompt}: tokens/s {speeds}", file=sys.stderr)
     engine.close()
+    for contender in contenders:
+        if isinstance(contender, LlamaCpp):
+            contender.close()
     result = {
         "question": "decode",
-        "options": vars(options),
+        "options": vars(options) | {"gguf": str(options.gguf), "peer_python": str(options.peer_python)},
+        "peers": [contender.about for contender in contenders if isinstance(contender, LlamaCpp)],
         "machine": facts(),
         "others_load": max(loads),
         "void": max(loads) > QUIET,
@@ -79,9 +84,15 @@ def sampling(options: argparse.Namespace) -> Sampling:
 
 def open_contenders(options: argparse.Namespace, engine: OurEngine) -> list[Contender]:
     names = options.contenders if BASELINE in options.contenders else [BASELINE, *options.contenders]
-    return [
-        Stock(name, options.model, STOCK[name]) if name in STOCK else Ours(name, engine, OURS[name]) for name in names
-    ]
+    return [open_contender(name, options, engine) for name in names]
+
+
+def open_contender(name: str, options: argparse.Namespace, engine: OurEngine) -> Contender:
+    if name in STOCK:
+        return Stock(name, options.model, STOCK[name])
+    if name == LLAMA:
+        return LlamaCpp(name, options.model, options.peer_python, options.gguf, max(options.n), options.max_tokens)
+    return Ours(name, engine, OURS[name])
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -94,7 +105,14 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--max-tokens", type=int, default=512)
     parser.add_argument("--temperature", type=float, default=0.8)
     parser.add_argument("--repeat", type=int, default=1, help="turns of each contender with each prompt")
-    parser.add_argument("--contenders", nargs="+", choices=[*OURS, *STOCK], default=["goodput"])
+    parser.add_argument("--contenders", nargs="+", choices=[*OURS, *STOCK, LLAMA], default=["goodput"])
+    parser.add_argument("--gguf", type=Path, help="the model's file, for llama.cpp")
+    parser.add_argument(
+        "--peer-python",
+        type=Path,
+        default=Path(".venv-peers/bin/python"),
+        help="where `make bench-peers` put llama.cpp",
+    )
     parser.add_argument("--json", help="write everything measured to this file")
     return parser.parse_args(arguments)
 
