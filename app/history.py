@@ -1,6 +1,7 @@
 """Keeps every run in the history, and brings earlier ones back into view."""
 
 from pathlib import Path
+from textwrap import shorten
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
@@ -153,7 +154,7 @@ class History(QObject):
         last = left[0]
         words = tr("Bassline ended early: {finished} of {n} candidates of “{title}” had finished and are kept.")
         self._window.notice.say(
-            words.format(finished=last.finished, n=last.candidates, title=last.title[:60]),
+            words.format(finished=last.finished, n=last.candidates, title=shorten(last.title, 60, placeholder="…")),
             tone="warning",
             choices=[(tr("Show"), lambda: self.open(last.id)), (tr("Discard"), lambda: self._delete(last.id))],
         )

@@ -117,7 +117,7 @@ def _lines(entries: list[Entry]) -> Iterator[str]:
 
 
 def _counts(entry: Entry) -> str:
-    if entry.has_tests:
+    if entry.tested:
         return f"{entry.passed} of {entry.candidates} pass"
     return f"{entry.finished} of {entry.candidates}"
 

@@ -22,7 +22,7 @@ def note(entry: Entry, now: datetime) -> str:
     """When, and what came of it: "14:03, 2 of 8 pass"; earlier days with their date."""
     began, now = entry.began.astimezone(), now.astimezone()
     when = f"{began:%H:%M}" if began.date() == now.date() else f"{began:%Y-%m-%d %H:%M}"
-    if entry.has_tests:
+    if entry.tested:
         result = tr("{passed} of {n} pass").format(passed=entry.passed, n=entry.candidates)
     else:
         result = tr("{finished} of {n} finished").format(finished=entry.finished, n=entry.candidates)

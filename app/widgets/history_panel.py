@@ -1,6 +1,7 @@
 """Earlier runs beside the candidates: a search box, a list, and what can be done with the one that is chosen."""
 
 from collections.abc import Sequence
+from textwrap import shorten
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QKeySequence, QPainter, QShortcut, QShowEvent
@@ -179,7 +180,7 @@ class HistoryPanel(QWidget):
             row = self._view.currentIndex().row()
             title = self._model.index(row).data()
             self.delete_chosen.emit(id)
-            self._undone.setText(tr("Deleted “{title}”").format(title=title[:30]))
+            self._undone.setText(tr("Deleted “{title}”").format(title=shorten(title, 30, placeholder="…")))
             self._offer_undo(id)
 
     def _undo_this(self) -> None:

@@ -37,15 +37,18 @@ class NotInHistory(BasslineError):
 
 @dataclass(frozen=True)
 class Entry:
-    """One run in a list. ``finished`` candidates ended by themselves or were cut; ``began`` is in UTC."""
+    """One run in a list. ``finished`` candidates ended by themselves or were cut, ``tested`` ones have a verdict.
+
+    ``began`` is in UTC.
+    """
 
     id: int
     title: str
     began: datetime
     candidates: int
     finished: int
+    tested: int
     passed: int
-    has_tests: bool
     state: str
 
 
@@ -172,13 +175,13 @@ class Journal:
     def _entries(self, condition: str) -> list[Entry]:
         rows = self._db.execute(
             "SELECT id, title, began, count(number), count(number) FILTER (WHERE c.state IN ('done', 'cut')),"
-            " coalesce(sum(passed), 0), length(tests) > 0, runs.state"
+            " count(report), coalesce(sum(passed), 0), runs.state"
             " FROM (SELECT * FROM runs WHERE " + condition + ") AS runs"
             " LEFT JOIN candidates AS c ON c.run = id GROUP BY id ORDER BY id DESC"
         )
         return [
-            Entry(id, title, datetime.fromisoformat(began).astimezone(UTC), count, done, passed, bool(tests), state)
-            for id, title, began, count, done, passed, tests, state in rows
+            Entry(id, title, datetime.fromisoformat(began).astimezone(UTC), *counts)
+            for id, title, began, *counts in rows
         ]
 
     def _find(self, words: Sequence[str]) -> set[int] | None:

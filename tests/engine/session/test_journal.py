@@ -170,9 +170,9 @@ class TestList:
         second, first = journal.entries()
         journal.close()
         assert (first.title, first.candidates, first.finished, first.passed) == ("Write f.", 3, 3, 1)
-        assert (first.has_tests, first.state) == (True, "finished")
+        assert (first.tested, first.state) == (2, "finished")
         assert (second.title, second.candidates) == ("Second line first", 4)
-        assert (second.finished, second.has_tests) == (0, False)
+        assert (second.finished, second.tested) == (0, 0)
         assert first.began <= second.began
         assert title(" \n") == ""
 
