@@ -14,8 +14,6 @@ from engine.contract import BasslineError
 from engine.session import settings
 from engine.session.settings import Settings
 
-_PROXIES = ("HTTPS_PROXY", "HTTP_PROXY")
-
 
 class Preferences(QObject):
     """``settings`` are those in force; ``changed`` is said when they have become others."""
@@ -25,7 +23,7 @@ class Preferences(QObject):
     def __init__(self, window: MainWindow, theme: Theme, history: History, file: Path, parent: QObject | None = None):
         super().__init__(parent)
         self._window, self._theme, self._history, self._file = window, theme, history, file
-        self._environment = {name: os.environ.get(name) for name in _PROXIES}
+        self._environment = {name: os.environ.get(name) for name in settings.PROXY_VARIABLES}
         self._dialog: SettingsDialog | None = None
         self.settings = Settings()
         loaded = settings.load(file)
@@ -57,11 +55,7 @@ class Preferences(QObject):
         if chosen.font_size != before.font_size:
             self._theme.use_font_size(chosen.font_size)
         self._history.keeping = chosen.history
-        for name, value in self._environment.items():
-            if chosen.proxy or value:
-                os.environ[name] = chosen.proxy or str(value)
-            else:
-                os.environ.pop(name, None)
+        settings.use_proxy(chosen.proxy, self._environment)
         if chosen.folder and chosen.folder != before.folder:
             self._window.remember("folder", str(Path(chosen.folder).expanduser()))
         self.changed.emit()

@@ -81,6 +81,8 @@ def _command(words: list[str]) -> int:
     if command is None:
         parser().print_help()
         return BAD_USE
+    if proxy := settings.load().settings.proxy:
+        settings.use_proxy(proxy, {})
     return command(arguments)
 
 

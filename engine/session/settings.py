@@ -22,6 +22,7 @@ from engine.session.export import save
 
 THEMES = ("system", "light", "dark", "contrast")
 FONT_SIZES = (8, 24)
+PROXY_VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY")
 Values = Mapping[str, Any]
 
 
@@ -93,6 +94,18 @@ def keep(settings: Settings, path: Path | None = None) -> Path:
     sampling = {**(before if isinstance(before, dict) else {}), **vars(settings.sampling)}
     sampling["stop"] = list(settings.sampling.stop)
     return save(path, tomli_w.dumps({**values, **vars(settings), "sampling": sampling}), overwrite=True)
+
+
+def use_proxy(proxy: str, otherwise: Mapping[str, str | None]) -> None:
+    """From now on downloads of this process, and of those that it starts, go through ``proxy``.
+
+    Empty: as ``otherwise`` has it, which is what the environment said of PROXY_VARIABLES before.
+    """
+    for name in PROXY_VARIABLES:
+        if value := proxy or otherwise.get(name):
+            os.environ[name] = value
+        else:
+            os.environ.pop(name, None)
 
 
 def _usable(kind: type[Settings] | type[Sampling], values: Values, path: Path, notices: list[str]) -> dict[str, Any]:

@@ -65,6 +65,16 @@ def test_no_code_runs_when_the_settings_say_so(tmp_path: Path, capsys: pytest.Ca
     assert capsys.readouterr().err.count("Running code is switched off in ") == 2
 
 
+def test_the_proxy_of_the_settings_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in settings.PROXY_VARIABLES:
+        monkeypatch.setenv(name, "http://elsewhere:1")
+    assert main(["history"]) == 0
+    assert os.environ["HTTPS_PROXY"] == "http://elsewhere:1"
+    settings.keep(replace(Settings(), proxy="http://localhost:3128"))
+    assert main(["history"]) == 0
+    assert {os.environ[name] for name in settings.PROXY_VARIABLES} == {"http://localhost:3128"}
+
+
 @pytest.mark.usefixtures("two_runs")
 def test_list_and_search(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["history"]) == 0
