@@ -1,7 +1,9 @@
 """Where a person types: the prompt, and the tests."""
 
+import re
+
 from PySide6.QtCore import QEvent, QMimeData, Qt, QTimer
-from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QKeyEvent, QTextCursor
+from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QKeyEvent, QTextCursor, QTextOption
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 from app.highlight import LARGEST, Colouring
@@ -9,6 +11,7 @@ from app.theme import Theme, monospace
 
 REST_MS = 80
 INDENT = "    "
+_ENDLESS = re.compile(r"\S{2000}")
 
 
 def local_files(data: QMimeData) -> list[str]:
@@ -49,11 +52,22 @@ class CodeEditor(QPlainTextEdit):
 
     def replace_text(self, text: str) -> None:
         """Put ``text`` in the place of everything, as one step that Undo takes back."""
+        self._wrap_for(text)
         cursor = self.textCursor()
         cursor.select(QTextCursor.SelectionType.Document)
         cursor.insertText(text)
         cursor.movePosition(QTextCursor.MoveOperation.Start)
         self.setTextCursor(cursor)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:  # noqa: N802
+        if source.hasText() and _ENDLESS.search(source.text()):
+            self._wrap_for(source.text())
+        super().insertFromMimeData(source)
+
+    def _wrap_for(self, text: str) -> None:
+        """Qt looks for a blank to break at from every place anew: a word of 200,000 letters takes it seconds."""
+        mode = QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere
+        self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere if _ENDLESS.search(text) else mode)
 
     def event(self, event: QEvent) -> bool:
         if (

@@ -121,6 +121,7 @@ def test_changed_tests_void_the_verdicts(on: Stage) -> None:
 def test_copy_save_and_test_give_the_bytes_of_the_code(
     open_stage: Callable[..., Stage], tmp_path: Path, text: str
 ) -> None:
+    """T2: what a text widget would change stays as the model wrote it."""
     on = open_stage(from_texts([text], chunk=3) if text else Script((ScriptedCandidate(("\n",)),)))
     on.write()
     on.generate(1)
@@ -142,6 +143,7 @@ def test_copy_save_and_test_give_the_bytes_of_the_code(
 
 
 def test_export_asks_before_it_replaces_an_earlier_run(on: Stage, tmp_path: Path) -> None:
+    """W7: the same name twice; the file of before stays until a person says so."""
     on.generate(2)
     on.finish()
     folder = tmp_path / "run"
@@ -160,6 +162,7 @@ def test_export_asks_before_it_replaces_an_earlier_run(on: Stage, tmp_path: Path
 
 
 def test_saving_where_it_cannot_be_is_a_sentence(on: Stage, tmp_path: Path) -> None:
+    """W7: where nothing can be written."""
     on.generate(1)
     on.finish()
     (tmp_path / "file").write_text("")

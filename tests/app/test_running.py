@@ -166,6 +166,23 @@ def test_more_candidates_join_a_run_that_has_ended(on: Stage) -> None:
     assert run.candidates[3].state == "done"
 
 
+def test_more_from_an_engine_that_fails_leaves_the_old_candidates(on: Stage) -> None:
+    """W8: whatever becomes of the further ones, what was there stays as it was."""
+    on.generate(2)
+    on.finish()
+    run = on.controller.run
+    assert run is not None
+    before = [run.candidates[n].text for n in (1, 2)]
+    on.engines[0].script = replace(on.script, run_failure="The engine broke.")
+    on.do("generate_more")
+    on.finish()
+    assert on.window.notice.sentence == "The engine broke."
+    assert [(run.candidates[n].state, run.candidates[n].text) for n in (1, 2)] == [("done", text) for text in before]
+    assert {run.candidates[n].state for n in (3, 4)} == {"failed"}
+    on.do("copy")
+    assert on.window.actions_by_id["generate"].isEnabled()
+
+
 def test_one_candidate_can_be_stopped(on: Stage) -> None:
     on.generate(3)
     on.until(lambda: generating(on))
