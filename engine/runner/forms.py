@@ -80,9 +80,12 @@ def parse(text: str) -> TestSource:
         return _commands(text)
     if first.lower() == "input:":
         return _examples(text)
-    if first.startswith(">>> "):
-        return _doctest(text)
-    return _python(text)
+    try:
+        return _python(text)
+    except BrokenTests:
+        if re.search(r"^\s*>>> ", text, re.MULTILINE):
+            return _doctest(text)
+        raise
 
 
 def _python(text: str) -> TestSource:
@@ -96,8 +99,6 @@ def _python(text: str) -> TestSource:
     else:
         checks = tuple(_checks(tree))
     if not checks and form == SCRIPT:
-        if re.search(r"^\s*>>> ", text, re.MULTILINE):
-            return _doctest(text)
         raise BrokenTests("Your tests hold no test: write top-level asserts, or functions named test_...")
     star = _replace_star_import(tree)
     imports = any(_imports_solution(node) for node in ast.walk(tree))

@@ -163,6 +163,8 @@ class ExampleItem(CheckItem):
         if code:
             raise AssertionError(f"the candidate left with exit code {code}")
         got, wanted = ([line.rstrip() for line in text.rstrip().splitlines()] for text in (printed, example.wanted))
+        if got != wanted and len(got) <= 1 and len(wanted) <= 1:
+            raise AssertionError(f"it prints {(got or [''])[0]!r}, not {(wanted or [''])[0]!r}")
         if got != wanted:
             lines = "\n".join(difflib.ndiff(wanted, got))
             raise AssertionError(f"other output than expected (- expected, + printed):\n{lines}")

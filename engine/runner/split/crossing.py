@@ -46,6 +46,7 @@ class Crossing:
         self._objects = itertools.count(1)
         self._mine: dict[int, Any] = {}
         self._my_numbers: dict[int, int] = {}  # id(object) -> number; _mine keeps it alive
+        self._only_named: set[int] = set()
         self._theirs: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
         self._kept: dict[int, Any] = {}  # classes, and values such as named tuples, to which no weak reference can be
         self._described: dict[int, dict[str, Any]] = {}
@@ -106,13 +107,22 @@ class Crossing:
         put = [self.put(part, letter, depth + 1) for part in (arguments, cause)]
         return ["exception", *name, *put]
 
-    def _export(self, value: Any, letter: Letter) -> int:
-        """The number under which the other side knows an object of this one."""
+    def _export(self, value: Any, letter: Letter, handed_over: bool = True) -> int:
+        """The number under which the other side knows an object of this one.
+
+        ``handed_over`` False: a class that only says what something else is, and may not be used from over there.
+        """
         number = self._my_numbers.get(id(value))
-        if number is not None:
+        if number is not None and (number not in self._only_named or not handed_over):
             return number
-        self.may_cross(value)
+        if handed_over:
+            self.may_cross(value)
+        if number is not None:
+            self._only_named.discard(number)
+            return number
         number = next(self._objects)
+        if not handed_over:
+            self._only_named.add(number)
         self._mine[number], self._my_numbers[id(value)] = value, number
         letter.exported.append(number)
         described = (
@@ -125,14 +135,16 @@ class Crossing:
         bases: list[Any] = []
         for base in cls.__bases__:
             name = values.name_of_type(base)
-            bases.append(["type", *name] if name else ["mine", self._export(base, letter)])
+            bases.append(["type", *name] if name else ["mine", self._export(base, letter, False)])
         return describe_class(cls) | {"bases": bases}
 
     def _describe(self, value: Any, letter: Letter) -> dict[str, Any]:
         cls = type(value)
-        described: dict[str, Any] = {"class": self._export(cls, letter)}
+        described: dict[str, Any] = {"class": self._export(cls, letter, False)}
         if issubclass(cls, BaseException):
             described["content"] = self.put(tuple(value.args), letter)
+            if value.__cause__ is not None:
+                described["cause"] = self.put(value.__cause__, letter)
         elif (base := content_base(cls)) in IMMUTABLE:
             described["content"] = self.put(_exactly(value, base), letter)
         if cls.__hash__ not in (None, object.__hash__):
@@ -190,6 +202,8 @@ class Crossing:
             raise Garbled("an object whose class is none")
         content = self.get(described["content"]) if "content" in described else None
         made = make_instance(cls, number, content, described.get("hash"))
+        if "cause" in described:
+            made.__cause__ = self.get(described["cause"])
         if type(made).__weakrefoffset__:
             self._theirs[number] = made
             weakref.finalize(made, self._end, number).atexit = False
@@ -201,7 +215,7 @@ class Crossing:
         self._gone.append(number)
 
     def _mirror_class(self, number: int, described: dict[str, Any]) -> type:
-        bases = tuple(base for base in map(self.get, described["bases"]) if _may_be_base(base))
+        bases = tuple(filter(None, map(_base_here, map(self.get, described["bases"]))))
         try:
             made = make_class(self, described, bases)
         except TypeError:  # they go together over there only
@@ -234,9 +248,13 @@ def _exactly(value: Any, base: Any) -> Any:
     return exact if type(exact) is base else base.__add__(exact, base())
 
 
-def _may_be_base(base: Any) -> bool:
-    return (
+def _base_here(base: Any) -> type | None:
+    """What a mirror derives from in place of ``base``; None where that would be of no use on this side."""
+    if (
         isinstance(base, MirrorClass)
         or base in IMMUTABLE
         or (isinstance(base, type) and issubclass(base, BaseException))
-    )
+    ):
+        return base
+    content = content_base(base) if isinstance(base, type) else None
+    return content if content in IMMUTABLE else None

@@ -97,7 +97,7 @@ class Link(Crossing):
             with self._lock:
                 arguments = self._decode(message, message.get("value"))
                 self.heard(message)
-            value = self.serve(str(message.get("op")), arguments)
+            value = self._serve(str(message.get("op")), arguments)
         except Severed:
             raise
         except BaseException as error:
@@ -110,6 +110,14 @@ class Link(Crossing):
                 self._send(reply, value)
             except (CannotCross, RecursionError, MemoryError) as why:
                 self._send({"answer": message["ask"], "no": str(why) or type(why).__name__}, None, bare=True)
+
+    def _serve(self, operation: str, arguments: tuple[Any, ...]) -> Any:
+        """Asked in the middle of a message, this side's own code must still see comparisons as they are."""
+        before, self.decoding = self.decoding, False
+        try:
+            return self.serve(operation, arguments)
+        finally:
+            self.decoding = before
 
     def line_of(self, error: BaseException) -> int | None:
         return None

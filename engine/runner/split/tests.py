@@ -62,13 +62,7 @@ class TestsLink(Link):
             return
         if _is_the_tests_own(value) or hasattr(kind, "__next__") or kind.__module__ in MODULES:
             return
-        if issubclass(kind, type) and (
-            value.__module__ in ("builtins", "abc", "typing") or issubclass(value, _CALLABLE)
-        ):
-            return  # the class of something else that crosses
-        if issubclass(kind, type) and any(issubclass(value, base) for base in (*_HARMLESS, mock.NonCallableMock, type)):
-            return
-        if issubclass(kind, type) and hasattr(value, "__next__"):
+        if issubclass(kind, type) and issubclass(value, (*_HARMLESS, mock.NonCallableMock, BaseException)):
             return
         name = f"the module {value.__name__}" if isinstance(value, types.ModuleType) else f"a {kind.__qualname__}"
         self.uncrossable = self.uncrossable or name
@@ -138,7 +132,8 @@ def _is_the_tests_own(value: Any) -> bool:
 
 
 def _is_handed_over(link: Link, value: Any) -> bool:
-    return id(value) in link._my_numbers
+    number = link._my_numbers.get(id(value))
+    return number is not None and number not in link._only_named
 
 
 class SolutionModule(types.ModuleType):
