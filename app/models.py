@@ -16,6 +16,7 @@ from app.theme import Theme
 from app.widgets.main_window import MainWindow
 from app.words import tr
 from engine.contract import Loading
+from engine.models.catalog import DEFAULT
 from engine.models.library import Listed
 
 _TELL_S = 0.1  # a download has thousands of news
@@ -96,8 +97,9 @@ class Models(QObject):
     def look(self) -> None:
         """See what there is, and which of it can draft for the model in the bar."""
         target = self._window.bar.model
-        if target != SCRIPTED:
-            self._looking.run(lambda: survey(target))
+        if target == SCRIPTED and self._dialog is None:
+            return  # nobody asks; a recorded run needs no look at the disk
+        self._looking.run(lambda: survey(DEFAULT if target == SCRIPTED else target))
 
     @Slot(str)
     def fetch(self, name: str) -> None:
