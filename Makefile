@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test test-servers lint setup system-packages screenshots bench bench-peers clean
+.PHONY: run test test-servers lint setup system-packages screenshots bench bench-peers seeded-bugs clean
 
 run: setup
 	@$(BIN)/python main.py models fetch default
@@ -43,6 +43,10 @@ bench-peers: .venv-peers/.complete
 	$(PYTHON) -m venv .venv-peers
 	CMAKE_ARGS="-DGGML_NATIVE=ON" .venv-peers/bin/pip install --quiet --no-binary llama-cpp-python llama-cpp-python
 	@touch $@
+
+# Plants known bugs one by one and shows that the tests catch them; some minutes.
+seeded-bugs: setup
+	$(BIN)/python -m tests.seeded_bugs
 
 clean:
 	rm -rf $(VENV) *.egg-info

@@ -2,6 +2,7 @@
 
 import copy
 import random
+from itertools import pairwise
 
 import pytest
 import torch
@@ -66,6 +67,27 @@ def test_d1_holds_when_the_draft_lags_by_any_number_of_tokens():
     decoder.policy.plan = lambda rows: [lengths.choice([0, 0, 0, 1, 2, 5]) for _ in rows]
     rows = decode(decoder, prompt, new_rows(range(1, 6), prompt, max_tokens=60))
     assert all(row.accepted == row.proposed > 10 for row in rows)
+
+
+def test_d1_holds_after_drafts_that_were_rejected():
+    """What the draft's cache read of them is forgotten: it is right again with the very next guess."""
+    model = build(dtype=torch.float64)
+    prompt = random_prompt(15, 6)
+    decoder = open_decoder(model, drafter="draft-model", draft=model, policy="fixed:4")
+    drawn, misled = decoder.rule.draw_draft, [False]
+    decoder.drafter.rule.draw_draft = lambda q, counter: (drawn(q, counter) + misled[0]) % VOCABULARY
+    seen = []
+
+    def mislead(step, decoder):
+        seen.append([(row.proposed, row.accepted) for row in rows])
+        misled[0] = step % 2 == 1
+
+    rows = new_rows(range(1, 4), prompt, max_tokens=40)
+    decode(decoder, prompt, rows, mislead)
+    for step, (before, after) in enumerate(pairwise(seen), start=2):
+        for (proposed, accepted), (more_proposed, more_accepted) in zip(before, after, strict=True):
+            assert more_accepted - accepted == (0 if step % 2 == 0 else more_proposed - proposed)
+    assert len(seen) > 10
 
 
 @pytest.mark.parametrize("length", [1, 4])
