@@ -63,7 +63,7 @@ class Controller(QObject):
         self.preparing = Preparing(window, self.loading, self)
         self.fitting = Fitting(window, self.loading, self)
         self.asking = Asking(window, self.running, self)
-        self.saving = Saving(window, self.running, self.loading, self)
+        self.saving = Saving(window, self.running, self)
         self.commanding = Commanding(window, theme, self)
         self.ways_out = WaysOut(window, self.generate, self)
         self.announcing = Announcing(window, self)

@@ -94,7 +94,7 @@ class History(QObject):
     def _begin(self, run: Run) -> None:
         self._leave_past()
         if self.keeping and not self._recorder.keeps(run):
-            self._recorder.begin(run, self._loading.loaded, self._loading.ready)
+            self._recorder.begin(run)
         self._note()
 
     @Slot()
@@ -133,7 +133,7 @@ class History(QObject):
         request = kept.run.request
         self._window.prompt.replace_text(request.prompt)
         self._window.tests.replace_text(kept.run.tests)
-        self._window.bar.apply(RunSettings.of(request, kept.choice))
+        self._window.bar.apply(RunSettings.of(request, kept.run.provenance.choice))
         self.used_again.emit(request)
         self._recorder.resume(kept.run, kept.id)
         self._leave_past()

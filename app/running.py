@@ -20,6 +20,7 @@ from engine.contract import (
     RunFinished,
     StepDone,
 )
+from engine.session.provenance import Provenance
 from engine.session.run import Run
 
 FORCE_MS = 3000
@@ -57,7 +58,13 @@ class Running(QObject):
 
     def start(self, request: Request, choice: ModelChoice, tests: str) -> None:
         """A new run; the models are loaded first when they are not there yet."""
-        self._when_loaded(choice, lambda: self._begin(Run(_new_name(), request, tests), request))
+
+        def begin() -> None:
+            run = Run(_new_name(), request, tests)
+            run.provenance = Provenance(self._loading.loaded, self._loading.ready)
+            self._begin(run, request)
+
+        self._when_loaded(choice, begin)
 
     def more(self, count: int, choice: ModelChoice) -> None:
         """``count`` further candidates of the run in view, whether it goes on or has ended. Raises BadRequest."""

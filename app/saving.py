@@ -11,7 +11,6 @@ from PySide6.QtGui import QDesktopServices
 
 from app.clipboard import copy_text
 from app.dialogs import places
-from app.loading import ModelLoading
 from app.running import Running
 from app.widgets.main_window import MainWindow
 from app.words import tr
@@ -27,9 +26,9 @@ class Saving(QObject):
     files with.
     """
 
-    def __init__(self, window: MainWindow, running: Running, loading: ModelLoading, parent: QObject | None = None):
+    def __init__(self, window: MainWindow, running: Running, parent: QObject | None = None):
         super().__init__(parent)
-        self._window, self._running, self._loading = window, running, loading
+        self._window, self._running = window, running
         self.editor = ""
         for id, do in (
             ("copy", self.copy),
@@ -68,20 +67,18 @@ class Saving(QObject):
     def export(self) -> None:
         run = self._running.run
         if run is not None:
-            choice, ready = self._loading.loaded, self._loading.ready
 
             def write(folder: Path, overwrite: bool) -> list[Path]:
-                return export.export_run(run, folder, choice, ready, overwrite)
+                return export.export_run(run, folder, overwrite)
 
             self._ask_folder(tr("Export run to a folder"), _dated_name(), write)
 
     def export_json(self) -> None:
         run = self._running.run
         if run is not None:
-            choice, ready = self._loading.loaded, self._loading.ready
 
             def write(path: Path, overwrite: bool) -> list[Path]:
-                return [export.export_json(run, path, choice, ready, overwrite=True)]  # the dialog has asked
+                return [export.export_json(run, path, overwrite=True)]  # the dialog has asked
 
             name = f"{_dated_name()}.json"
             places.ask_file(

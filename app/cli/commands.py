@@ -206,7 +206,7 @@ def _export(generation: Generation, folder: Path | None, overwrite: bool, progre
     if folder is None or not any(candidate.text for candidate in run.candidates.values()):
         return True
     try:
-        files = export_run(run, folder, generation.job.choice, generation.ready, overwrite)
+        files = export_run(run, folder, overwrite)
     except BasslineError as error:
         progress.note(f"bassline: {error}")
         return False

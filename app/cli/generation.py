@@ -39,6 +39,7 @@ from engine.runner.protocol import (
     TestProgress,
     TestStarted,
 )
+from engine.session.provenance import Provenance
 from engine.session.recorder import Recorder
 from engine.session.run import Candidate, Run
 
@@ -183,8 +184,9 @@ class Generation:
         elif isinstance(event, Ready):
             self.ready = event
             self._engine.submit(Generate(_NAME, self.job.request))
+            self.run.provenance = Provenance(self.job.choice, event)
             if self._recorder is not None:
-                self._recorder.begin(self.run, self.job.choice, event)
+                self._recorder.begin(self.run)
         elif isinstance(event, LoadFailed):
             self.load_failed = event
         self.run.apply(event)

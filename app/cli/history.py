@@ -90,9 +90,9 @@ def _show(id: int, arguments: argparse.Namespace) -> int:
 
 
 def _about(kept: Kept) -> Iterator[str]:
-    run = kept.run
+    run, ready = kept.run, kept.run.provenance.ready
     yield f"Run {kept.id}, {_when(kept.began)}: {run.request.prompt.rstrip()}"
-    yield f"seed {run.request.seed}" + (f", model {kept.ready.model}" if kept.ready else "")
+    yield f"seed {run.request.seed}" + (f", model {ready.model}" if ready else "")
     if run.reason:
         yield run.reason
     for number, candidate in sorted(run.candidates.items()):

@@ -13,10 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from engine.contract import BasslineError, ModelChoice, Ready
+from engine.contract import BasslineError
 from engine.selection.languages import EXTENSIONS, UNKNOWN, extension
 from engine.session.run import Run
-from engine.session.versions import versions
 
 RESULT = "result.json"
 TESTS = "tests.py"
@@ -103,13 +102,7 @@ def check_folder(folder: Path, overwrite: bool = False, tests: bool = True) -> N
                     path.rmdir()
 
 
-def export_run(
-    run: Run,
-    folder: Path,
-    choice: ModelChoice | None = None,
-    ready: Ready | None = None,
-    overwrite: bool = False,
-) -> list[Path]:
+def export_run(run: Run, folder: Path, overwrite: bool = False) -> list[Path]:
     """Save a whole run and return the files written.
 
     One file per candidate that wrote something, the tests, ``result.json`` with settings, seeds, answers, reports
@@ -126,7 +119,7 @@ def export_run(
         files[f"best{_extension(run, pick)}"] = run.candidates[pick].code
     if run.tests:
         files[TESTS] = run.tests
-    files[RESULT] = _as_json(_record(run, choice, ready, list(files)))
+    files[RESULT] = _as_json(_record(run, list(files)))
     written = [save(folder / name, text, overwrite) for name, text in files.items()]
     with _sentences(folder):
         for surplus in sorted(earlier - set(files)):
@@ -135,14 +128,12 @@ def export_run(
     return written
 
 
-def export_json(
-    run: Run, path: Path, choice: ModelChoice | None = None, ready: Ready | None = None, overwrite: bool = False
-) -> Path:
+def export_json(run: Run, path: Path, overwrite: bool = False) -> Path:
     """Save a whole run to one JSON file: what ``result.json`` of a folder holds, and the tests.
 
     Raises AlreadyExists and CannotSave.
     """
-    record = _record(run, choice, ready, []) | {"test_file": run.tests}
+    record = _record(run, []) | {"test_file": run.tests}
     return save(path, _as_json(record), overwrite)
 
 
@@ -196,7 +187,8 @@ def _earlier(folder: Path) -> set[str]:
     return {RESULT} | {n for n in names if isinstance(n, str) and (n == TESTS or _OURS.fullmatch(n))}
 
 
-def _record(run: Run, choice: ModelChoice | None, ready: Ready | None, files: list[str]) -> dict[str, Any]:
+def _record(run: Run, files: list[str]) -> dict[str, Any]:
+    choice, ready = run.provenance.choice, run.provenance.ready
     reports = {str(n): c.report.to_dict() for n, c in sorted(run.candidates.items()) if c.report}
     return {
         "format": 1,
@@ -209,7 +201,7 @@ def _record(run: Run, choice: ModelChoice | None, ready: Ready | None, files: li
         "models": asdict(choice) if choice else None,
         "loaded": asdict(ready) if ready else None,
         "reports": reports,
-        "versions": versions(),
+        "versions": run.provenance.versions,
         **run.result(),
     }
 

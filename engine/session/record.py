@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ from engine.contract import Metrics, ModelChoice, Ready, Request
 from engine.contract.wire import part_from_json, part_to_json
 from engine.runner.report import Report
 from engine.session.candidate import Candidate
+from engine.session.provenance import Provenance
 from engine.session.run import Run
 
 Row = dict[str, Any]
@@ -20,14 +21,11 @@ _COUNTS = ("tokens", "proposed", "accepted", "mean_logprob", "stop_reason", "sta
 
 @dataclass(frozen=True)
 class Kept:
-    """A run out of the journal, with what it was made with. ``began`` is in UTC."""
+    """A run out of the journal. ``began`` is in UTC."""
 
     id: int
     run: Run
     began: datetime
-    choice: ModelChoice | None = None
-    ready: Ready | None = None
-    versions: dict[str, str] = field(default_factory=dict)
 
 
 def title(prompt: str) -> str:
@@ -35,14 +33,14 @@ def title(prompt: str) -> str:
     return next((line.strip()[:_TITLE] for line in prompt.splitlines() if line.strip()), "")
 
 
-def first_row(run: Run, choice: ModelChoice | None, ready: Ready | None, versions: Mapping[str, str]) -> Row:
+def first_row(run: Run) -> Row:
     """What is known when a run begins and does not change any more."""
     return {
         "began": datetime.now(UTC).isoformat(timespec="milliseconds"),
         "title": _clean(title(run.request.prompt)),
-        "choice": _json(choice),
-        "loaded": _json(ready),
-        "versions": json.dumps(dict(versions)),
+        "choice": _json(run.provenance.choice),
+        "loaded": _json(run.provenance.ready),
+        "versions": json.dumps(run.provenance.versions),
     }
 
 
@@ -84,14 +82,12 @@ def kept(row: Mapping[str, Any], candidates: list[Mapping[str, Any]]) -> Kept:
     run.metrics = part_from_json(row["metrics"], Metrics) if row["metrics"] else None
     run.prompt_tokens = run.prompt_done = row["prompt_tokens"]
     run.first_passing_s = row["first_passing_s"]
-    return Kept(
-        row["id"],
-        run,
-        datetime.fromisoformat(row["began"]),
+    run.provenance = Provenance(
         part_from_json(row["choice"], ModelChoice) if row["choice"] else None,
         part_from_json(row["loaded"], Ready) if row["loaded"] else None,
         json.loads(row["versions"]),
     )
+    return Kept(row["id"], run, datetime.fromisoformat(row["began"]))
 
 
 def _candidate(row: Mapping[str, Any]) -> Candidate:

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from engine.contract import BasslineError, ModelChoice, Ready
+from engine.contract import BasslineError
 from engine.session.candidate import Candidate
 from engine.session.journal import Entry, Journal
 from engine.session.record import Row, candidate_row, first_row, run_row
 from engine.session.run import Run
-from engine.session.versions import versions
 
 TEXT_EVERY_S = 2.0
 CLOSE_S = 5.0
@@ -79,9 +78,9 @@ class Recorder:
         self._thread = threading.Thread(target=self._write, name="history", daemon=True)
         self._thread.start()
 
-    def begin(self, run: Run, choice: ModelChoice | None = None, ready: Ready | None = None) -> None:
-        """Keep this run from now on."""
-        self._noted[run] = _Noted(first_row(run, choice, ready, versions()))
+    def begin(self, run: Run) -> None:
+        """Keep this run from now on, with the provenance it has by now."""
+        self._noted[run] = _Noted(first_row(run))
         self.note(run)
 
     def resume(self, run: Run, id: int) -> None:

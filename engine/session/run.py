@@ -24,6 +24,7 @@ from engine.selection.grouping import Fingerprint, first_alike, groups, same_fai
 from engine.selection.ranking import Entry, rank
 from engine.selection.variety import offer_of_heat
 from engine.session.candidate import Candidate, as_dict, test_state
+from engine.session.provenance import Provenance
 
 _OUTCOMES = {
     "finished": "finished",
@@ -43,11 +44,12 @@ class Run:
     """The state of one run.
 
     ``state``: waiting, reading prompt, generating, stopping, finished, stopped or failed. ``outcome``, ``reason``
-    and ``details`` are those of the engine's RunFinished.
+    and ``details`` are those of the engine's RunFinished. ``provenance`` is for whoever starts the run to set.
     """
 
     def __init__(self, name: str, request: Request, tests: str = ""):
         self.name, self.request, self.tests = name, request, tests
+        self.provenance = Provenance()
         self.state = "waiting"
         self.outcome = self.reason = self.details = ""
         self.candidates = {n: Candidate(n, request.seed) for n in request.numbers}

@@ -14,7 +14,7 @@ from engine.session import settings
 from engine.session.journal import Journal, history_file
 from engine.session.recorder import Recorder
 from engine.session.settings import Settings
-from tests.engine.session.runs import CHOICE, READY, a_full_run
+from tests.engine.session.runs import a_full_run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,7 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def two_runs() -> None:
     recorder = Recorder(history_file())
     for prompt in ("Write f.\nIn Python.", "Roman numerals, please"):
-        recorder.begin(a_full_run(prompt), CHOICE, READY)
+        recorder.begin(a_full_run(prompt))
     assert recorder.close()
 
 

@@ -19,10 +19,11 @@ from app.widgets.history_panel import HistoryPanel
 from engine.contract import CandidateFinished, Request, Turn
 from engine.scripted import from_texts
 from engine.session.journal import Journal
+from engine.session.provenance import Provenance
 from engine.session.recorder import Recorder
 from engine.session.run import Run
 from tests.app.stage import Stage, stage
-from tests.engine.session.runs import CHOICE, READY, a_full_run
+from tests.engine.session.runs import a_full_run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -53,7 +54,7 @@ def on_past(open_stage: Callable[..., Stage]) -> Stage:
     on = open_stage()
     recorder = Recorder(on.controller.history._file)
     for prompt in ("Write f.\nIn Python.", "Roman numerals"):
-        recorder.begin(a_full_run(prompt), CHOICE, READY)
+        recorder.begin(a_full_run(prompt))
     assert recorder.close()
     on.write()
     return on
@@ -77,7 +78,7 @@ class TestKept:
         assert run is not None
         assert back.run.candidates == run.candidates
         assert (back.run.request, back.run.tests, back.run.metrics) == (run.request, run.tests, run.metrics)
-        assert (back.choice, back.ready) == (on.controller.loading.loaded, on.controller.ready)
+        assert back.run.provenance == Provenance(on.controller.loading.loaded, on.controller.ready)
         assert entry.passed == sum(c.passed for c in run.candidates.values()) > 0
 
     def test_generate_more_stays_one_run(self, on: Stage) -> None:

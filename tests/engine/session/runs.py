@@ -12,6 +12,7 @@ from engine.contract import (
     Turn,
 )
 from engine.runner.report import Report, TestResult
+from engine.session.provenance import Provenance
 from engine.session.run import Run
 
 PASS = Report("pass", "split", tests=(TestResult("1", "passed"),), lamps={"files": "sealed"}, output="hi\n")
@@ -19,6 +20,7 @@ FAIL = Report("fail", "split", tests=(TestResult("1", "failed", "assert 1 == 2",
 METRICS = Metrics(0.1, 0.5, 2.0, 50.0, 10.0, 20.0, 15.0, 0.7, 9, "cpu", "int8", "suffix", "fixed:4", "coupled")
 CHOICE = ModelChoice("m", draft="d")
 READY = Ready("m", "cpu", "int8", 4096)
+PROVENANCE = Provenance(CHOICE, READY, {"python": "3.99"})
 REQUEST = Request(
     "Write f.\nIn Python.",
     2**62 + 1,
@@ -41,6 +43,7 @@ def finish(run: Run, number: int, code: str, state: str = "done", at_s: float = 
 def a_full_run(prompt: str = REQUEST.prompt) -> Run:
     """Three candidates: one passes, one fails, one is like the first."""
     run = Run("r", REQUEST if prompt == REQUEST.prompt else Request(prompt, 7, 3), "assert f() == 1\r\n")
+    run.provenance = PROVENANCE
     run.apply(TextAdded("r", 1, "Here", 1, 0.25))
     finish(run, 2, "def f(): return 2", at_s=0.5)
     finish(run, 1, "def f(): return 1", at_s=0.75)

@@ -23,6 +23,7 @@ from engine.session.export import (
     save,
     suggested_name,
 )
+from engine.session.provenance import Provenance
 from engine.session.run import Run
 
 PASS = Report("pass", "split", tests=(TestResult("1", "passed"),))
@@ -130,6 +131,7 @@ def test_names_with_blanks_and_other_scripts(tmp_path: Path) -> None:
 
 def a_run(*answers: str, tests: str = "") -> Run:
     run = Run("r", Request("Write f.", seed=7, candidates=len(answers)), tests)
+    run.provenance = Provenance(ModelChoice("m"), Ready("m", "cpu", "int8", 4096))
     for number, text in enumerate(answers, 1):
         run.apply(CandidateFinished("r", number, "done", "stop", text, 9, 8, 6, -0.1 * number, 1.0))
     run.apply(RunFinished("r", "finished"))
@@ -156,7 +158,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
     run = a_run("```python\r\nx = 1\r\n```", "```go\ny\n```", " ", tests="\ufeffassert x == 1\r\n")
     run.record(1, FAIL, 1.0)
     run.record(2, PASS, 2.0)
-    files = export_run(run, tmp_path / "out", ModelChoice("m"), Ready("m", "cpu", "int8", 4096))
+    files = export_run(run, tmp_path / "out")
     there = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
     assert {path.name for path in files} == set(there)
     record = json.loads(there.pop("result.json"))
@@ -237,7 +239,7 @@ def test_a_record_cannot_name_files_elsewhere_or_folders(tmp_path: Path) -> None
 def test_a_whole_run_in_one_file(tmp_path: Path) -> None:
     run = a_run("```python\nx = 1\n```", "```\n\u2028\ud800\n```", tests="assert x == 1\r\n")
     run.record(1, FAIL, 1.0)
-    path = export_json(run, tmp_path / "run.json", ModelChoice("m"), Ready("m", "cpu", "int8", 4096))
+    path = export_json(run, tmp_path / "run.json")
     record = json.loads(path.read_bytes().decode("utf-8", "surrogatepass"))
     assert [candidate["text"] for candidate in record["candidates"]] == [c.text for c in run.candidates.values()]
     assert (record["test_file"], record["request"]["seed"], record["files"]) == ("assert x == 1\r\n", 7, [])

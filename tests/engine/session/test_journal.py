@@ -1,5 +1,6 @@
 """The history: what goes in comes out, is found, can be deleted and undone, and outlives damage."""
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -17,7 +18,7 @@ from engine.session.journal import HistoryUnavailable, Journal, NotInHistory
 from engine.session.record import title
 from engine.session.recorder import Recorder
 from engine.session.run import Run
-from tests.engine.session.runs import CHOICE, PASS, READY, a_full_run, finish
+from tests.engine.session.runs import PASS, PROVENANCE, a_full_run, finish
 
 
 class Clock:
@@ -35,7 +36,7 @@ def file(tmp_path: Path) -> Path:
 def keep(file: Path, *runs: Run) -> list[int]:
     recorder = Recorder(file)
     for run in runs:
-        recorder.begin(run, CHOICE, READY)
+        recorder.begin(run)
     assert recorder.flush()
     ids = [recorder.id_of(run) for run in runs]
     assert recorder.close()
@@ -53,9 +54,8 @@ class TestRoundTrip:
         journal = opened(file)
         kept = journal.load(id)
         journal.close()
-        assert (kept.choice, kept.ready) == (CHOICE, READY)
+        assert kept.run.provenance == PROVENANCE
         assert abs(datetime.now(UTC) - kept.began) < timedelta(minutes=1)
-        assert kept.versions["python"]
         back = kept.run
         assert (back.request, back.tests, back.metrics) == (run.request, run.tests, run.metrics)
         assert (back.state, back.outcome, back.first_passing_s) == ("finished", "finished", 1.25)
@@ -79,8 +79,11 @@ class TestRoundTrip:
         journal = opened(file)
         kept = journal.load(id)
         journal.close()
-        names = {path.name for path in export_run(kept.run, tmp_path / "out", kept.choice, kept.ready)}
+        names = {path.name for path in export_run(kept.run, tmp_path / "out")}
         assert names == {"best.py", "candidate-1.py", "candidate-2.py", "candidate-3.py", "tests.py", "result.json"}
+        record = json.loads((tmp_path / "out" / "result.json").read_text())
+        assert (record["models"]["draft"], record["loaded"]["precision"]) == ("d", "int8")
+        assert record["versions"] == {"python": "3.99"}  # of then, not of now
 
     def test_a_run_goes_on_after_the_restart(self, file: Path) -> None:
         (id,) = keep(file, a_full_run())
