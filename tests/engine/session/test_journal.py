@@ -359,6 +359,23 @@ class TestDamage:
         assert file.stat().st_mode & 0o777 == 0o600
 
 
+def test_window_and_command_line_write_at_once(file: Path) -> None:
+    recorders = [Recorder(file), Recorder(file)]
+    runs = [[Run("r", Request(f"{who} {number}", 1, 4)) for number in range(20)] for who in ("window", "command line")]
+    for both in zip(*runs, strict=True):
+        for recorder, run in zip(recorders, both, strict=True):
+            recorder.begin(run)
+            for number in range(1, 5):
+                finish(run, number, f"x = {number}")
+                recorder.note(run)
+    assert all(recorder.close() for recorder in recorders)
+    journal = Journal(file, check=True)
+    entries = journal.entries()
+    assert sorted(entry.title for entry in entries) == sorted(run.request.prompt for half in runs for run in half)
+    assert {entry.finished for entry in entries} == {4}
+    journal.close()
+
+
 KILLED = """
 import sys, threading, time
 from pathlib import Path
