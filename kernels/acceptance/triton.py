@@ -24,6 +24,7 @@ LIST = 1024  # listed ids looked at together
 ROUNDING = tl.constexpr(1e-6)  # of a float32 logarithm near 1: an id at min-p's very edge stays
 SLACK = tl.constexpr(1e-3)  # of a bound that only has to be low enough
 COUPLED, REJECTION = 0, 1
+_EXACT = {"enable_fp_fusion": False}  # each operation rounds by itself, as in the twin
 _COIN, _TOKEN, _RESIDUAL = tl.constexpr(ACCEPT), tl.constexpr(TOKEN), tl.constexpr(RESIDUAL)
 
 
@@ -91,7 +92,7 @@ def accept(
     result = torch.empty(2 * rows + positions, dtype=torch.int32, device=logits.device)
     _leading_kernel[(rows,)](
         support.raw, support.raw_totals, tokens, stays, drafts, starts, result, result.view(torch.float32),
-        support.raw.stride(0), rows, BLOCK=128, num_warps=1,
+        support.raw.stride(0), rows, BLOCK=128, num_warps=1, **_EXACT,
     )  # fmt: skip
     return result
 
@@ -118,15 +119,17 @@ class _Support:
         self.counts = new(positions, chunks, kind=torch.int32)
         self.ids, self.values = new(positions, size, kind=torch.int32), new(positions, size)
         strides = (logits.stride(0), self.raw.stride(0))
-        _sum_kernel[grid](logits, self.raw, cuts, sums, pieces, *strides, size, chunks, CHUNK=CHUNK, PIECE=PIECE)
+        _sum_kernel[grid](
+            logits, self.raw, cuts, sums, pieces, *strides, size, chunks, CHUNK=CHUNK, PIECE=PIECE, **_EXACT
+        )
         _bound_kernel[(positions,)](
             sums, pieces, cuts, self.tops, self.bounds, self.totals, self.raw_totals, size, chunks, pieces.shape[1],
-            CHUNKS=triton.next_power_of_2(chunks), PIECES=triton.next_power_of_2(pieces.shape[1]),
+            CHUNKS=triton.next_power_of_2(chunks), PIECES=triton.next_power_of_2(pieces.shape[1]), **_EXACT,
         )  # fmt: skip
-        _count_kernel[grid](logits, cuts, self.bounds, self.counts, strides[0], size, chunks, CHUNK=CHUNK)
+        _count_kernel[grid](logits, cuts, self.bounds, self.counts, strides[0], size, chunks, CHUNK=CHUNK, **_EXACT)
         _list_kernel[grid](
             logits, cuts, self.bounds, self.counts, self.ids, self.values, strides[0], size, chunks,
-            CHUNK=CHUNK, CHUNKS=triton.next_power_of_2(chunks),
+            CHUNK=CHUNK, CHUNKS=triton.next_power_of_2(chunks), **_EXACT,
         )  # fmt: skip
         self._chunks = chunks
 
@@ -143,7 +146,7 @@ class _Support:
             self.totals, *counter, drafts, other.logits, other.cuts, other.floors, other.totals, places, tokens, stays,
             self.logits.stride(0), other.logits.stride(0), size, other.logits.shape[1], self._chunks,
             PURPOSE=purpose, IS_REJECTION=rule == REJECTION, HAS_Q=q is not None,
-            CHUNKS=triton.next_power_of_2(self._chunks), LIST=LIST,
+            CHUNKS=triton.next_power_of_2(self._chunks), LIST=LIST, **_EXACT,
         )  # fmt: skip
         return tokens, stays
 

@@ -116,13 +116,13 @@ def packed_attention(
         PROMPT_ROWS=tiling.prompt_rows, SUFFIX_ROWS=tiling.suffix_rows, QUERIES=queries_per_tile, KEYS=tiling.keys,
         BLOCK_ROWS=max(32, triton.next_power_of_2(rows)),
         BLOCK_DIM=max(16, triton.next_power_of_2(dim)), BLOCK_VALUE=max(16, triton.next_power_of_2(value_dim)),
-        num_warps=tiling.warps, num_stages=tiling.stages,
+        num_warps=tiling.warps, num_stages=tiling.stages, enable_fp_fusion=True,
     )  # fmt: skip
     _merge_kernel[(tokens, heads)](
         partial, weight, sinks if sinks is not None else weight, starts, out, tokens, rows, splits,
         HEADS=heads, VALUE_DIM=value_dim, HAS_SINKS=sinks is not None,
         BLOCK_SPLITS=triton.next_power_of_2(splits), BLOCK_VALUE=max(16, triton.next_power_of_2(value_dim)),
-        num_warps=2,
+        num_warps=2, enable_fp_fusion=True,
     )  # fmt: skip
     return out
 

@@ -43,5 +43,7 @@ def uniform(seed: Tensor, candidate: Tensor, position: Tensor, index: Tensor, pu
     flat = [part.contiguous().view(-1) for part in parts]
     out = torch.empty(parts[0].shape, dtype=torch.float32, device=seed.device)
     block = 256
-    _uniform_kernel[(triton.cdiv(out.numel(), block),)](out, *flat, purpose, out.numel(), BLOCK=block)
+    _uniform_kernel[(triton.cdiv(out.numel(), block),)](
+        out, *flat, purpose, out.numel(), BLOCK=block, enable_fp_fusion=False
+    )
     return out

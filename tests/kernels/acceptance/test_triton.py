@@ -8,7 +8,7 @@ import torch
 from engine.contract import Sampling
 from engine.sampler.sampling import Distributions, distributions
 from kernels.acceptance import torch as plain
-from kernels.philox import DRAFT, TOKEN
+from kernels.philox import ACCEPT, DRAFT, TOKEN
 from kernels.philox.torch import uniform
 
 pytest.importorskip("triton", reason="triton has no wheel for this platform")
@@ -218,13 +218,17 @@ def test_scores_are_of_the_logits_before_penalties():
     check_log_probs(scores, raw, drafts, accepted.tolist(), tokens.tolist())
 
 
-def test_the_coin_is_that_of_the_twin():
+def test_the_coin_is_that_of_the_twin_and_a_rejected_draft_never_comes_back():
     """One draft, p(draft) = 1/2: it stays exactly when the twin's uniform number is below that."""
     positions = 12
     at = counter(2 * positions)
     logits = torch.zeros(2 * positions, 2)
     drafts = torch.tensor([1, -1] * positions, dtype=torch.int32)
     starts = torch.arange(0, 2 * positions + 1, 2, dtype=torch.int32)
-    accepted, _, _ = unpack(accept(logits, cuts([WAYS[6]] * len(logits)), at, drafts, starts, REJECTION), positions)
-    coins = uniform(*at, torch.zeros(2 * positions, dtype=torch.long), 2)[::2]
+    accepted, tokens, _ = unpack(
+        accept(logits, cuts([WAYS[6]] * len(logits)), at, drafts, starts, REJECTION), positions
+    )
+    coins = uniform(*at, torch.zeros(2 * positions, dtype=torch.long), ACCEPT)[::2]
     assert accepted.tolist() == (coins < 0.5).int().tolist()
+    assert 2 < accepted.sum() < positions - 2
+    assert tokens[accepted == 0].tolist() == [0] * int((accepted == 0).sum())
