@@ -13,7 +13,7 @@ from app.widgets.history_panel import HistoryPanel
 from app.widgets.main_window import MainWindow
 from app.widgets.past_strip import PastStrip
 from app.words import tr
-from engine.contract import BasslineError
+from engine.contract import BasslineError, RunFinished
 from engine.session.journal import Entry, Journal
 from engine.session.record import Kept, title
 from engine.session.recorder import Recorder
@@ -64,10 +64,12 @@ class History(QObject):
         self._recorder.recover(self._left.emit)
 
     def close(self) -> bool:
-        """Write what is left; false if that took too long."""
+        """Write what is left; false if that took too long. A run that goes on is stopped, and did not crash."""
         self.panel.close_down()
-        if self._running.run is not None:
-            self._recorder.note(self._running.run)
+        run = self._running.run
+        if run is not None and self.past is None:
+            run.apply(RunFinished(run.name, "stopped"))
+            self._recorder.note(run)
         if self._journal is not None:
             self._journal.close()
             self._journal = None

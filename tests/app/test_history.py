@@ -302,6 +302,22 @@ class TestRecovered:
         written(crashed).close()
         assert not crashed.window.notice.isVisible()
 
+    def test_closing_is_no_crash(self, theme: Theme, tmp_path: Path) -> None:
+        with stage(theme, tmp_path) as on:
+            on.write()
+            on.generate(3)
+            on.until(lambda: on.controller.run is not None and on.controller.run.state == "generating")
+        with stage(theme, tmp_path) as on:
+            on.controller.history.recover()
+            journal = written(on)
+            (entry,) = journal.entries()
+            run = journal.load(entry.id).run
+            journal.close()
+            assert not on.window.notice.isVisible()
+            assert (run.state, run.outcome) == ("stopped", "stopped")
+            assert {candidate.state for candidate in run.candidates.values()} == {"stopped"}
+            assert run.candidates[1].text
+
     def test_nothing_is_said_after_a_good_end(self, on: Stage) -> None:
         on.generate(2)
         on.finish()
