@@ -9,6 +9,7 @@ its figures mean nothing.
 """
 
 import argparse
+import gc
 import json
 import os
 import platform
@@ -96,6 +97,7 @@ def attempt(section: Section, stage: Stage, end: float) -> dict[str, Any]:
     except Exception as error:
         stage.say(f"failed: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
         result = {"error": traceback.format_exc()}
+    gc.collect()  # caches and their layers know each other
     stage.say(f"({time.monotonic() - start:.0f} s)")
     return result | {"wall_s": time.monotonic() - start}
 

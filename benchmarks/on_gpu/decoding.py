@@ -23,6 +23,7 @@ from engine.sampler.decoder import Decoder
 from engine.sampler.device_model import DeviceModel
 from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.drafters.suffix import SuffixDrafter
+from engine.sampler.fixed_cache import Room
 from engine.sampler.policies import Outcome, Policy
 from engine.sampler.policies.fixed import Fixed
 from engine.sampler.policies.goodput import Goodput
@@ -155,7 +156,7 @@ def _multiplied(model: DeviceModel) -> int:
 
 def replayed(stage: Stage) -> dict[str, Any]:
     """7B shape in bf16: regular against suffix drafts, acceptance replayed, b = 1 .. 32, two temperatures."""
-    model = stage.open(stage.module("7B"))
+    model = stage.open(stage.module("7B"), Room(max(SIZES), 512, 1024))
     costs = _measured(stage, model)
     stage.say("| acceptance replayed | b | regular ms/token/seq | speculative | tokens/s | ratio | util. | accepted |")
     stage.say("|---|---|---|---|---|---|---|---|")

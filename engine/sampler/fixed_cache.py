@@ -48,6 +48,7 @@ class FixedStep(Step):
         self._host = torch.zeros(sum(sizes), dtype=torch.long, pin_memory=device.type == "cuda")
         self._device = torch.zeros_like(self._host, device=device)
         self._sizes = sizes
+        self._copied = torch.cuda.Event() if device.type == "cuda" else None
         parts = self._device.split(sizes)
         self.tokens, self.rows, self.token_slots, self.flat_positions, self.starts, self.last, self.prefix = parts
         self.load([], [], 0)
@@ -63,6 +64,8 @@ class FixedStep(Step):
 
     def load(self, tokens: Sequence[Sequence[int]], starts: Sequence[int], prefix_length: int) -> None:
         """Row b's ``tokens[b]`` at absolute positions from ``starts[b]``; one copy to the device."""
+        if self._copied is not None:
+            self._copied.synchronize()  # the last copy may still be waiting behind other work
         counts = [len(row) for row in tokens]
         total = sum(counts)
         flat, rows, slots, positions, edges, last, prefix = self._host.split(self._sizes)
@@ -83,6 +86,8 @@ class FixedStep(Step):
             edges[1 : len(counts) + 1] = ends
             last[: len(counts)] = ends - 1
         self._device.copy_(self._host, non_blocking=True)
+        if self._copied is not None:
+            self._copied.record()
 
 
 class FixedLayer(RaggedLayer):
