@@ -3,15 +3,17 @@
 import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage, QPainter
-from PySide6.QtWidgets import QApplication, QDialog
+from PySide6.QtWidgets import QApplication, QDialog, QTableView
 
 from app.engines import recorded_answers
+from app.judging import TOLD
 from app.theme import Theme
 from engine.contract import Loading
 from engine.scripted import Script, from_texts
@@ -176,7 +178,15 @@ def consent(on: Stage) -> None:
 def history(on: Stage) -> None:
     tested(on)
     on.do("history")
-    on.soon(lambda: on.controller.history.panel.count > 0)
+    on.wait_until(lambda: on.controller.history.panel._model.rowCount() > 0)
+
+
+def recovered(on: Stage) -> None:
+    on.window.notice.say(
+        "Bassline ended early: 5 of 8 candidates of “Write a Python function …” had finished and are kept.",
+        tone="warning",
+        choices=[("Show", lambda: None), ("Discard", lambda: None)],
+    )
 
 
 def settings(on: Stage) -> None:
@@ -185,6 +195,8 @@ def settings(on: Stage) -> None:
 
 def models(on: Stage) -> None:
     on.do("models")
+    table = on.window.findChild(QDialog).findChild(QTableView)
+    on.wait_until(lambda: table.model().rowCount() > 0, seconds=20)
 
 
 def servers(on: Stage) -> None:
@@ -224,6 +236,11 @@ STATES = {
     "keys": State(keys),
     "closing": State(closing),
     "consent": State(consent, sealed=False),
+    "history": State(history),
+    "recovered": State(recovered),
+    "settings": State(settings),
+    "servers": State(servers),
+    "models": State(models),
 }
 THEMES = ("light", "dark", "contrast")
 
@@ -238,6 +255,7 @@ def take(theme: Theme, state: str, colours: str, folder: Path, home: Path) -> Pa
     theme.force(colours)
     with stage(theme, home / f"{state}-{colours}", shown.script, **shown.options) as on:
         on.window.resize(*SIZE)
+        on.window.remember(TOLD, "yes")
         on.write()
         on.window.show()
         QApplication.processEvents()
@@ -245,7 +263,7 @@ def take(theme: Theme, state: str, colours: str, folder: Path, home: Path) -> Pa
         for _ in range(20):
             QApplication.processEvents()
         path = folder / f"{state}-{colours}.png"
-        picture(on).save(str(path), "PNG", 0)
+        in_few_colours(picture(on), theme).save(str(path), "PNG", 0)
     return path
 
 
@@ -264,12 +282,23 @@ def picture(on: Stage) -> QImage:
     return result
 
 
+def in_few_colours(image: QImage, theme: Theme) -> QImage:
+    """Those of the theme and what it uses most, 256 in all; the others are steps between two, at edges of letters."""
+    image = image.convertToFormat(QImage.Format.Format_RGB32)
+    pixels = memoryview(bytes(image.constBits())).cast("I")
+    often = (colour | 0xFF000000 for colour, _ in Counter(pixels).most_common(256))
+    table = list(dict.fromkeys([*(theme.colours[name].rgb() for name in theme.colours.values), *often]))[:256]
+    flags = Qt.ImageConversionFlag.ThresholdDither | Qt.ImageConversionFlag.AvoidDither
+    return image.convertToFormat(QImage.Format.Format_Indexed8, table, flags)
+
+
 def main(folder: str, *states: str) -> int:
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     application = QApplication(["bassline"])
     theme = Theme(application)
     Path(folder).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as home:
+        os.environ["BASSLINE_HOME"] = home
         for state in states or STATES:
             for colours in THEMES:
                 path = take(theme, state, colours, Path(folder), Path(home))
