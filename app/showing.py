@@ -46,6 +46,7 @@ class Showing(QObject):
     def refresh(self) -> None:
         window, run = self._window, self._running.run
         window.enable(self._situation())
+        window.candidates.flush()
         window.page.refresh()
         window.context.show_length(self._length(self._loading.ready))
         window.setWindowTitle(run_in_title(run))

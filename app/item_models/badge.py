@@ -76,9 +76,10 @@ def in_words(candidate: Candidate, per_second: float | None) -> str:
     parts = [
         tr("Candidate {number}").format(number=candidate.number),
         tr(STATES[candidate.state][0]),
-        tr("{count} tokens").format(count=candidate.tokens),
     ]
-    if per_second is not None:
+    if candidate.ended:  # numbers that grow are no news for a screen reader
+        parts.append(tr("{count} tokens").format(count=candidate.tokens))
+    if candidate.ended and per_second is not None:
         parts.append(tr("{rate:.0f} tokens per second").format(rate=per_second))
     if candidate.test_state != "not run":
         parts.append(tr("tests {label}").format(label=candidate.tests_label))

@@ -34,6 +34,8 @@ class CandidatesModel(QAbstractListModel):
         self._run: Run | None = None
         self._numbers: list[int] = []
         self._rates: dict[int, Rate] = {}
+        self._touched: set[int] = set()
+        self._badges: dict[int, Badge] = {}  # as the views know them
         self.standing = Standing()
 
     @property
@@ -51,6 +53,7 @@ class CandidatesModel(QAbstractListModel):
         self._numbers = sorted(run.candidates) if run else []
         self._rates = {number: Rate() for number in self._numbers}
         self.standing = standing(run) if run else Standing()
+        self._touched, self._badges = set(), {}
         self.endResetModel()
 
     def touch(self, number: int, at_s: float | None = None, tokens: int = 0) -> None:
@@ -64,12 +67,22 @@ class CandidatesModel(QAbstractListModel):
         elif self._rank():
             self.touch_all()
             return
-        index = self.index(self._numbers.index(number))
-        self.dataChanged.emit(index, index)
+        self._touched.add(number)
+
+    def flush(self) -> None:
+        """Tell the views of every candidate that was touched and now looks different. Once per tick: painting costs."""
+        touched, self._touched = self._touched, set()
+        for number in sorted(touched & self._rates.keys()):
+            row = self._numbers.index(number)
+            shown = self.badge(row)
+            if shown is not None and shown != self._badges.get(number):
+                self._badges[number] = shown
+                self.dataChanged.emit(self.index(row), self.index(row))
 
     def touch_all(self) -> None:
         """Any of them may have changed: verdicts came, or the run is over."""
         self._rank()
+        self._touched, self._badges = set(), {}
         if self._numbers:
             self.dataChanged.emit(self.index(0), self.index(len(self._numbers) - 1))
 

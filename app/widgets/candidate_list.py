@@ -31,7 +31,7 @@ class CandidateList(QWidget):
         super().__init__(parent)
         self._rows = FilteredCandidates(model, self)
         self._counts: dict[str, int] = {}
-        self._following = False
+        self._following = self._changed = False
         self._filter = choice_box(
             tr("Show"), tr("Which candidates are listed"), [(name, name) for name in FILTERS], width=10
         )
@@ -56,7 +56,7 @@ class CandidateList(QWidget):
         self._filter.currentIndexChanged.connect(self._choose_filter)
         self._view.selectionModel().currentChanged.connect(self._moved)
         for change in (model.dataChanged, model.modelReset, model.rowsInserted):
-            change.connect(self.count)
+            change.connect(self._change)
         theme.changed.connect(self._view.viewport().update)
         self.count()
 
@@ -70,18 +70,22 @@ class CandidateList(QWidget):
         self._view.setCurrentIndex(self._rows.index_of(number))
         self._following = False
 
+    def refresh(self) -> None:
+        """Once per tick: the filter's entries say how many each would show."""
+        if self._changed and self.isVisible():
+            self.count()
+
     def count(self) -> None:
-        """The filter's entries say how many each would show."""
+        self._changed = False
         counts = self._rows.counts()
-        if counts == self._counts or (self.isHidden() and self._counts):
+        if counts == self._counts:
             return
         self._counts = counts
         for place, (name, count) in enumerate(counts.items()):
             self._filter.setItemText(place, f"{tr(name)} ({count})")
 
-    def showEvent(self, event: object) -> None:  # noqa: N802
-        self._counts = {}
-        self.count()
+    def _change(self) -> None:
+        self._changed = True
 
     def _choose_filter(self) -> None:
         self._rows.choose(self._filter.currentData())

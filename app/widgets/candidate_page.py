@@ -107,6 +107,7 @@ class CandidatePage(QWidget):
     def refresh(self) -> None:
         """The candidate in view has changed."""
         candidate = self._candidate()
+        self.list.refresh()
         if candidate is None:
             return
         match self.way:

@@ -86,5 +86,6 @@ class CandidateTabs(QTabBar):
 
     def _name(self, row: int) -> None:
         words = self._model.index(row).data()
-        self.setAccessibleTabName(row, words)
-        self.setTabToolTip(row, words)
+        if words != self.tabToolTip(row):
+            self.setAccessibleTabName(row, words)
+            self.setTabToolTip(row, words)
