@@ -288,6 +288,16 @@ def test_d14_a_draft_with_a_smaller_vocabulary(target, rule):
         assert tokens_of(rows) == tokens_of(plain(target, prompt, range(1, 5), FREE))
 
 
+@pytest.mark.parametrize("shape", [{"num_hidden_layers": 1}, {"vocab_size": VOCABULARY + 30}], ids=["layer", "entries"])
+def test_d14_a_draft_of_one_layer_or_with_more_entries(target, shape):
+    """Entries that the target does not have are cut off, so they are never drafted."""
+    prompt = random_prompt(16, 7)
+    decoder = open_decoder(target, drafter="draft-model", draft=build(spread=0.4, seed=4, **shape), policy="fixed:3")
+    rows = decode(decoder, prompt, new_rows(range(1, 4), prompt))
+    assert tokens_of(rows) == tokens_of(plain(target, prompt, range(1, 4), FREE))
+    assert all(row.proposed > 0 for row in rows)
+
+
 class Stubborn:
     """Proposes what it is told, and is asked for nothing else."""
 
