@@ -130,7 +130,10 @@ class Row:
         if (end := self._text_end.cut) is not None:
             stay = bisect_left(self._reach, end) + 1 if end else 0
             del self.tokens[stay:], self.log_probs[stay:]
-        kept = [(block, len(self.tokens) - block.start) for block in self._blocks if block.start < len(self.tokens)]
-        self.proposed = sum(min(block.proposed, tokens) for block, tokens in kept[-1:])
-        self.proposed += sum(block.proposed for block, _ in kept[:-1])
-        self.accepted = sum(min(block.accepted, tokens) for block, tokens in kept)
+        kept = [block for block in self._blocks if block.start < len(self.tokens)]
+        self.proposed = sum(block.proposed for block in kept)
+        self.accepted = sum(block.accepted for block in kept)
+        if kept:  # the last of them is cut itself
+            left = len(self.tokens) - kept[-1].start
+            self.proposed -= max(0, kept[-1].proposed - left)
+            self.accepted -= max(0, kept[-1].accepted - left)
