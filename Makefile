@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: run test test-servers lint setup system-packages screenshots bench bench-peers seeded-bugs clean
+.PHONY: humaneval bench-runner run test test-servers lint setup system-packages screenshots bench bench-peers seeded-bugs clean
 
 run: setup
 	@$(BIN)/python main.py models fetch default
@@ -47,6 +47,12 @@ bench-peers: .venv-peers/.complete
 # Plants known bugs one by one and shows that the tests catch them; some minutes.
 seeded-bugs: setup
 	$(BIN)/python -m tests.seeded_bugs
+
+humaneval: setup
+	$(BIN)/python -m benchmarks.humaneval
+
+bench-runner: setup
+	$(BIN)/python -m benchmarks.runner
 
 clean:
 	rm -rf $(VENV) *.egg-info

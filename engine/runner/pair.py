@@ -106,7 +106,7 @@ async def _hello(box: Box) -> bytes:
 
 
 class Store:
-    """Gives pairs that are warm, or makes one at once; keeps up to ``count`` of the kind that was asked for last."""
+    """Gives pairs that are warm, or makes one at once; keeps up to ``count`` of the kind that candidates need now."""
 
     def __init__(self, groups: Groups | None, count: int):
         self._groups, self._count = groups, min(count, _WARM_AT_MOST)
@@ -115,21 +115,29 @@ class Store:
         self._making: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
+    async def once(self, layers: Layers, split: bool) -> Pair:
+        """A pair of a kind that will not be needed again soon. The caller ends it. Raises RunnerFault."""
+        return await Pair.start(layers, split, self._groups)
+
     async def take(self, layers: Layers, split: bool) -> Pair:
-        """The caller ends it. Raises RunnerFault."""
+        """A pair for a candidate, and the next one becomes warm meanwhile. The caller ends it. Raises RunnerFault."""
         if self._kind != (layers, split):
-            await self._clear()
             self._kind = layers, split
-        while self._warm:
+            await self._clear()
+        self._fill()
+        while self._warm or self._making:
+            if not self._warm:
+                await asyncio.wait(self._making, return_when=asyncio.FIRST_COMPLETED)
+                continue
             pair = self._warm.pop(0)
+            self._fill()
             if pair.ready:
                 return pair
             await pair.end()
         return await Pair.start(layers, split, self._groups)
 
-    def warm(self, more: int) -> None:
-        """Get ready for ``more`` further pairs of the kind that was taken last."""
-        for _ in range(min(more, self._count) - len(self._warm) - len(self._making)):
+    def _fill(self) -> None:
+        for _ in range(self._count - len(self._warm) - len(self._making)):
             task = asyncio.create_task(self._make())
             self._making.add(task)
             task.add_done_callback(self._making.discard)

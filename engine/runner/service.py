@@ -128,8 +128,6 @@ class Service:
         held = await self._what_holds("")
         weak = held.weak("split")
         self._say(Lamps(held.sealed, held.lamps("split"), held.note, weak, first_words(held)))
-        if held.sealed:
-            self._store.warm(self._slots.count)
 
     async def _test(self, test: Test) -> None:
         held, mode = Held(Layers(), False, frozenset()), "split"
@@ -164,7 +162,6 @@ class Service:
 
         async with self._slots.one():
             report = await Trial(test, plan, held, self._store, progress).run()
-        self._store.warm(len(self._tests) - 1 or 1)
         late = {result.outcome for result in report.tests} - {"passed"} == {"timeout"}
         if report.verdict == "fail" and late and self._slots.count > 1:
             async with self._slots.alone():

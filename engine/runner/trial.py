@@ -191,7 +191,8 @@ class Trial:
         counted = [self.results[name] for name in self.plan.ids if name not in self.plan.skipped]
         first = next((t for t in counted if t.outcome not in ("passed", "skipped")), None)
         if first is not None:
-            return "" if first.why == self.why else f"{first.id}: {first.why or first.outcome}"
+            nothing_ran = len(counted) > 1 and all(t.why == first.why for t in counted)
+            return first.why if nothing_ran and first.why else f"{first.id}: {first.why or first.outcome}"
         skipped = [t for t in counted if t.outcome == "skipped"]
         if not skipped:
             return ""
@@ -228,7 +229,8 @@ class _Run:
     async def perform(self, task: dict[str, object], end: float, split: bool) -> None:
         """Until the box is done, dead or out of time (``end`` is on the monotonic clock). Raises as the ledger does."""
         before = time.monotonic()
-        pair = self._pair = await self.store.take(self.held.layers, split)
+        take = self.store.once if task["solution"] is None else self.store.take
+        pair = self._pair = await take(self.held.layers, split)
         self.waited_s = time.monotonic() - before
         end += self.waited_s
         try:

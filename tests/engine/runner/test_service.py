@@ -250,7 +250,6 @@ def test_who_loses_by_time_alone_runs_once_more_alone(
     plan = Plan(forms.parse("assert a\nassert b\n"), ("a", "b"))
 
     async def main() -> Report:
-        one._store.warm = lambda more: None  # type: ignore[method-assign]
         return await one._try(Test("1", "", ""), plan, Held(Layers(), False, frozenset()))
 
     assert asyncio.run(main()).verdict == verdict
