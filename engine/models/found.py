@@ -48,13 +48,13 @@ def find_file(name: str) -> FoundFile | None:
 
 def found_repositories() -> list[FoundRepository]:
     """Repositories of transformers models that are whole in the hub's cache, by name."""
-    from huggingface_hub import scan_cache_dir
+    from huggingface_hub import constants, scan_cache_dir
     from huggingface_hub.errors import CacheNotFound
 
     from engine.models.hub import cached_repository
 
     try:
-        repositories = scan_cache_dir().repos
+        repositories = scan_cache_dir(constants.HF_HUB_CACHE).repos
     except CacheNotFound:
         return []
     found = []

@@ -64,12 +64,29 @@ def load_int8(folder: Path, weights: Path) -> nn.Module:
 
 
 def load_float(folder: Path, precision: str, device: torch.device) -> nn.Module:
-    """The model of any folder with safetensors, in a float precision, on ``device``."""
+    """The model of any folder with safetensors, in a float precision, on ``device``.
+
+    On ``cuda`` without a number, a model that exceeds the first GPU is spread over all (accelerate's placement).
+    """
+    spread = device == torch.device("cuda") and _exceeds_first_gpu(folder, DTYPES[precision])
     with from_folder_errors(folder):
         model: nn.Module = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=DTYPES[precision], attn_implementation="eager", local_files_only=True
+            folder,
+            dtype=DTYPES[precision],
+            attn_implementation="eager",
+            local_files_only=True,
+            device_map="auto" if spread else None,
         )
-    return model.to(device)
+    return model if spread else model.to(device)
+
+
+def _exceeds_first_gpu(folder: Path, dtype: torch.dtype) -> bool:
+    """Whether the weights and a tenth more, for keys, values and workspace, do not fit where there is another GPU."""
+    if torch.cuda.device_count() < 2:
+        return False
+    model = empty_model(AutoConfig.from_pretrained(folder, local_files_only=True))
+    size = sum(parameter.numel() for parameter in model.parameters()) * dtype.itemsize
+    return size * 1.1 > torch.cuda.mem_get_info(0)[0]
 
 
 @contextmanager

@@ -3,27 +3,32 @@
 import torch
 from torch import nn
 
-from engine.contract import BasslineError
+from engine.models.errors import UnsupportedModel
+from engine.sampler.faults import is_out_of_memory
 from engine.sampler.ragged_model import RaggedModel
 
 PROMPT, SUFFIXES = 9, (7, 3)  # tokens: uneven on purpose
 # Root mean square difference of the logits, as a share of their spread. A wrong mask or scale moves them by about
 # the spread itself. Row-scaled int8 rounds activations, so the last bits of attention move its logits by a tenth,
 # in stock transformers (with cache against without) just as much.
-TOLERANCE = {"float32": 1e-4, "float64": 1e-9, "float16": 0.02, "bfloat16": 0.1, "int8": 0.3}
+TOLERANCE = {"float32": 1e-4, "float64": 1e-9, "float16": 0.02, "bfloat16": 0.1, "int4": 0.1, "int8": 0.3}
 UNBATCHABLE_LAYERS = ("linear_attention", "mamba", "conv", "recurrent", "chunked_attention")
 UNBATCHABLE_ROPE = ("longrope", "dynamic")
 
 
-class UnsupportedModel(BasslineError):
-    """The model cannot be sampled in a ragged batch without changing its results."""
-
-
 def refuse_by_name(module: nn.Module, name: str) -> None:
-    """What is known not to work, whatever a small check would say."""
+    """What is known not to work, whatever a small check would say. Raises UnsupportedModel."""
     config = module.config.get_text_config()  # type: ignore[union-attr, operator]
+    # A "yes" proves nothing, but a "no" holds: bloom, falcon and mpt, and CodeGen before transformers 5.24.
+    if not module._can_set_attn_implementation():  # type: ignore[operator]
+        raise UnsupportedModel(
+            f"{name} is a {config.model_type} model, whose attention this release of transformers cannot exchange; "
+            "choose another model, or update transformers."
+        )
     kinds = set(getattr(config, "layer_types", None) or ())
     unfit = sorted(kind for kind in kinds if any(word in kind for word in UNBATCHABLE_LAYERS))
+    if not unfit and getattr(module, "_is_stateful", False):  # transformers' own word for models without attention
+        unfit = ["recurrent"]
     if unfit:
         raise UnsupportedModel(
             f"{name} has {unfit[0].replace('_', ' ')} layers, whose state cannot be rolled back when a draft is "
@@ -55,6 +60,8 @@ def check_ragged(model: RaggedModel, name: str, precision: str) -> None:
         got = model.forward(suffixes, [PROMPT] * len(suffixes), last_only=True)
         want = torch.stack([_stock_logits(model, prompt + suffix) for suffix in suffixes])
     except Exception as error:
+        if is_out_of_memory(error):
+            raise
         raise UnsupportedModel(
             f"{name} cannot run in a ragged batch ({type(error).__name__}: {str(error).splitlines()[0]}); "
             "choose another model."

@@ -1,14 +1,18 @@
 """One list of models: what it says of each, and what removing and checking do to the disk."""
 
+import json
 import shutil
 from dataclasses import replace
 
 import huggingface_hub.constants
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from engine.contract import Loading
-from engine.models import library, names, sources
+from engine.models import library, names, preparation, sources
 from engine.models.catalog import Catalog, DefaultRule, Entry
+from engine.models.conversion import FORMAT
 from engine.models.errors import ModelNotFound
 from engine.models.preparation import prepare
 from engine.models.shapes import shape_of_gguf
@@ -28,10 +32,19 @@ def small(index, tiny_gguf, home, tmp_path, monkeypatch):
     monkeypatch.setattr(names, "catalog", lambda: catalog)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    monkeypatch.setattr(preparation, "convert", make_copy)
     place = sources.place(file)
     place.parent.mkdir(parents=True)
     shutil.copy(path, place)
     return entry
+
+
+def make_copy(source, folder, precision, progress, cancelled):
+    """What a conversion leaves behind, as far as the library looks at it."""
+    folder.mkdir(parents=True)
+    (folder / "bassline.json").write_text(json.dumps({"format": FORMAT, "precision": precision, "vocabulary": 7}))
+    (folder / "config.json").write_text("{}")
+    save_file({"weights": torch.zeros(1000)}, folder / "model.safetensors")
 
 
 def only(**options):
@@ -46,7 +59,7 @@ def test_what_is_said_before_and_after_conversion(small):
     assert (row.fits, row.removable) == (True, True)
     assert row.fit.startswith("fits, 8 candidates at a time (")
     prepare("tiny", precision="float32", device="cpu", offline=True, **NEVER)
-    assert only().converted_bytes > 4 * small.parameters
+    assert only().converted_bytes > 4000
 
 
 def test_the_original_goes_and_the_copy_still_loads(small):

@@ -1,19 +1,14 @@
 """Names to loaded models: converted once, whole or not at all, in the precision that was asked for."""
 
-import threading
-import time
 from pathlib import Path
 
 import huggingface_hub.constants
 import pytest
 import torch
 
-from engine.contract import LoadCancelled, Loading, Request
-from engine.models import conversion, converter, names, preparation
-from engine.models.conversion import convert
+from engine.contract import Loading, Request
+from engine.models import names, preparation
 from engine.models.errors import (
-    ConversionFailed,
-    DiskFull,
     DownloadFailed,
     UnsupportedModel,
     WrongFile,
@@ -93,78 +88,6 @@ class TestGguf:
         with pytest.raises(WrongFile, match="start again"):
             load_quietly(path)
         assert load_quietly(path).precision == "int8"
-
-
-class TestConversionEndsBadly:
-    def left(self, home: Path) -> list[str]:
-        folder = home / "models" / "converted"
-        return [p.name for p in folder.iterdir() if not p.name.endswith(".lock")] if folder.exists() else []
-
-    def test_cancelled_at_once_and_nothing_left(self, tiny_gguf, home):
-        stages = []
-        start = time.monotonic()
-        with pytest.raises(LoadCancelled):
-            prepare(
-                str(tiny_gguf()), precision="float32", device="cpu", progress=stages.append, cancelled=lambda: stages
-            )
-        assert stages[0].stage == "convert"
-        assert time.monotonic() - start < 10
-        assert self.left(home) == []
-
-    def test_remains_of_a_killed_start_are_swept(self, tiny_gguf, home):
-        path = tiny_gguf()
-        folder = prepare(str(path), precision="float32", device="cpu", progress=quiet, cancelled=never).folder
-        unfinished = folder.with_name(folder.name + ".unfinished")
-        folder.rename(unfinished)
-        (unfinished / "stale").touch()
-        prepare(str(path), precision="float32", device="cpu", progress=quiet, cancelled=never)
-        assert self.left(home) == [folder.name]
-        assert not (folder / "stale").exists()
-
-    def test_unknown_architecture(self, tiny_gguf, home):
-        with pytest.raises(UnsupportedModel, match="'imaginary' model"):
-            load_quietly(tiny_gguf(architecture="imaginary"), "float32")
-        assert self.left(home) == []
-
-    def test_cut_off_file(self, tiny_gguf, home):
-        path = tiny_gguf()
-        path.write_bytes(path.read_bytes()[:-5000])
-        with pytest.raises(WrongFile, match="incomplete"):
-            load_quietly(path, "float32")
-        assert self.left(home) == []
-
-    def test_a_child_that_dies_is_reported(self, tiny_gguf, home, monkeypatch, tmp_path):
-        monkeypatch.setattr(conversion.child, "_CHECKOUT", tmp_path)  # where there is no such module
-        with pytest.raises(ConversionFailed, match=r"ended unexpectedly: .*No module named"):
-            convert(tiny_gguf(), home / "out", "float32", quiet, never)
-        assert not (home / "out").exists()
-
-    def test_room_is_looked_for_first(self, tiny_gguf, monkeypatch, tmp_path):
-        path = tiny_gguf()
-        monkeypatch.setattr(converter.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1})())
-        with pytest.raises(DiskFull, match="only 0 MB are free"):
-            converter._check_room(converter.read_header(path).parameters, tmp_path, "int8")
-
-    def test_two_starts_at_once_convert_once(self, tiny_gguf, home, monkeypatch):
-        path = tiny_gguf()
-        calls = []
-
-        def counted(*arguments):
-            calls.append(arguments)
-            convert(*arguments)
-
-        monkeypatch.setattr(preparation, "convert", counted)
-
-        def start() -> None:
-            prepare(str(path), precision="float32", device="cpu", progress=quiet, cancelled=never)
-
-        threads = [threading.Thread(target=start) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(calls) == 1
-        assert len(self.left(home)) == 1
 
 
 class TestFolder:
