@@ -6,7 +6,7 @@ from pytestqt.qtbot import QtBot
 
 from app import announcing
 from app.announcing import Announcing
-from tests.app.stage import Stage
+from tests.app.stage import FIRST_WORDS, Stage
 
 
 def test_at_most_one_sentence_in_two_seconds_and_the_last_counts(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,4 +37,8 @@ def test_a_run_is_told_without_its_tokens(on: Stage) -> None:
     on.do("run_tests")
     on.settle()
     assert told[:3] == ["1 of 2 candidates have ended", "2 of 2 candidates have ended", "The run has ended: finished"]
-    assert sorted(told[3:]) == ["Candidate 1: tests passed 3 of 3", "Candidate 2: tests failed 1 of 3"]
+    assert sorted(told[3:]) == [
+        "Candidate 1: tests passed 3 of 3",
+        "Candidate 2: tests failed 1 of 3",
+        f"Warning: {FIRST_WORDS}",
+    ]
