@@ -11,6 +11,7 @@ from engine.contract import Sampling
 from engine.sampler.acceptance import Coupled, Proposals, Rejection
 from engine.sampler.drafters import NoDrafter
 from engine.sampler.drafters.draft_model import DraftModelDrafter
+from engine.sampler.drafters.hybrid import HybridDrafter
 from engine.sampler.drafters.suffix import SuffixDrafter
 from engine.sampler.ragged_model import RaggedModel
 from tests.engine.sampler.running import assemble, decode, letters, new_rows
@@ -125,6 +126,18 @@ def speculate(model, run, drafter, policy_name, random, late, cancelled):
     return rows
 
 
+def a_drafter(data, guide, oracle):
+    match data.draw(st.sampled_from(["oracle", "suffix", "draft-model", "hybrid"])):
+        case "oracle":
+            return oracle
+        case "suffix":
+            return SuffixDrafter()
+        case "draft-model":
+            return DraftModelDrafter(guide, Coupled())
+        case _:
+            return HybridDrafter(SuffixDrafter(), DraftModelDrafter(guide, Coupled()))
+
+
 def without_end(model, run):
     """What each candidate would say if nothing ended it."""
     options = run["options"] | {"max_tokens": 40, "eos": (), "stop": ()}
@@ -150,15 +163,8 @@ def test_any_guesses_any_plan_any_company(data, random):
     model = TableModel(SMALL, sharpness=data.draw(st.sampled_from([0.5, 3.0])))
     truth = alone(model, run)
     endless = without_end(model, run)
-    kind = data.draw(st.sampled_from(["oracle", "suffix", "draft-model"]))
-    match kind:
-        case "oracle":
-            drafter = Oracle(endless, random, data.draw(st.floats(0, 1)), SMALL)
-        case "suffix":
-            drafter = SuffixDrafter()
-        case _:
-            guide = TableModel(SMALL, sharpness=3.0, seed=data.draw(st.integers(0, 1)))
-            drafter = DraftModelDrafter(guide, Coupled())
+    guide = TableModel(SMALL, sharpness=3.0, seed=data.draw(st.integers(0, 1)))
+    drafter = a_drafter(data, guide, Oracle(endless, random, data.draw(st.floats(0, 1)), SMALL))
     rows = speculate(model, run, drafter, data.draw(st.sampled_from(POLICIES)), random, late, cancelled)
     check(rows, truth, endless)
 
@@ -177,14 +183,9 @@ def test_the_same_through_a_network_and_its_cache(network, data, random):
     late, cancelled = data.draw(events(run["numbers"]))
     truth = alone(target, run)
     endless = without_end(target, run)
-    kind = data.draw(st.sampled_from(["oracle", "suffix", "draft-model"]))
-    drafters = {
-        "oracle": Oracle(endless, random, 0.7, VOCABULARY),
-        "suffix": SuffixDrafter(),
-        "draft-model": DraftModelDrafter(draft, Coupled()),
-    }
+    drafter = a_drafter(data, draft, Oracle(endless, random, 0.7, VOCABULARY))
     policy = data.draw(st.sampled_from(POLICIES))
-    check(speculate(target, run, drafters[kind], policy, random, late, cancelled), truth, endless)
+    check(speculate(target, run, drafter, policy, random, late, cancelled), truth, endless)
 
 
 def test_scores_equal_a_teacher_forced_pass_with_and_without_guesses():

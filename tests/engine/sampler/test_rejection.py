@@ -10,6 +10,7 @@ import torch
 from engine.contract import Sampling
 from engine.sampler.acceptance import Proposals, Rejection, VerifyLine
 from engine.sampler.drafters.draft_model import DraftModelDrafter
+from engine.sampler.drafters.hybrid import HybridDrafter
 from engine.sampler.drafters.suffix import SuffixDrafter
 from engine.sampler.penalties import Said
 from engine.sampler.sampling import Distributions, Place, distributions
@@ -197,7 +198,7 @@ def limit(freedom):
 PENALISED = Sampling(temperature=1.0, top_p=0.95, repetition_penalty=1.5, frequency_penalty=0.4)
 
 
-@pytest.mark.parametrize("drafter", ["draft model", "guess"])
+@pytest.mark.parametrize("drafter", ["draft model", "guess", "hybrid"])
 @pytest.mark.parametrize("sampling", [WHOLE, SHARP, PENALISED], ids=["whole", "sharp top-p", "penalised"])
 def test_d9_texts_of_a_whole_run_follow_the_target(drafter, sampling):
     """Planned, drafted, verified, accepted and committed by the real decoder: 4,000 rows of four tokens."""
@@ -209,6 +210,8 @@ def test_d9_texts_of_a_whole_run_follow_the_target(drafter, sampling):
         )
     else:
         chosen = DraftModelDrafter(TableModel(3, sharpness=1.5, seed=3), Rejection())
+        if drafter == "hybrid":
+            chosen = HybridDrafter(SuffixDrafter(), chosen)
     rows = new_rows(range(1, 4001), prompt, length, seed=21, sampling=sampling)
     rows = decode(assemble(target, chosen, "fixed:2", Rejection()), prompt, rows)
     counts = Counter(tuple(row.tokens) for row in rows)
