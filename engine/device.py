@@ -144,11 +144,15 @@ def _driver_loads() -> bool:
 
 
 def memory_free(kind: str) -> int | None:
-    """Bytes that are free now on ``cpu``, ``cuda`` or ``cuda:N``; None where the driver does not say."""
+    """Bytes that are free now on ``cpu``, ``cuda`` or ``cuda:N``; None where the driver does not say.
+
+    ``cuda`` without a number is all GPUs together: a model that exceeds the first is spread over them.
+    """
     if kind == "cpu":
         return min(psutil.virtual_memory().available, _room_in_container())
-    gpus, number = _ask_driver(), int(kind.partition(":")[2] or 0)
-    return gpus[number].memory_free if number < len(gpus) else None
+    gpus, number = _ask_driver(), kind.partition(":")[2]
+    chosen = gpus[int(number) : int(number) + 1] if number else gpus
+    return sum(gpu.memory_free for gpu in chosen) if chosen else None
 
 
 def _room_in_container() -> int:

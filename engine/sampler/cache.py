@@ -262,7 +262,7 @@ class RaggedCache(Cache):
         window, wide = options.pop("window"), torch.promote_types(key.dtype, torch.float32)
 
         def attend(query: Tensor, rows: slice) -> Tensor:
-            mask = step.mask(rows, query.shape[2], window, wide)
+            mask = step.mask(rows, query.shape[2], window, wide).to(query.device)
             return prefix_suffix_attention(query, prefix, (key[rows], value[rows]), mask, **options)
 
         if not step.packed:

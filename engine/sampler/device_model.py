@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from engine.sampler.cache import forward_over
 from engine.sampler.fixed_cache import Attention, FixedCache, FixedStep, Room
 from engine.sampler.graphs import Capture, CudaCapture, Graphs, Key, bucket
-from engine.sampler.ragged_model import RaggedModel
+from engine.sampler.ragged_model import RaggedModel, is_spread
 from kernels.attention import why_not
 
 FIRST_ROOM = Room(rows=8, slots=512, prompt=1024)
@@ -17,21 +17,21 @@ PREFILL_CHUNK = 2048  # a GPU reads more of a prompt in a tenth of a second than
 
 def open_model(module: nn.Module, vocabulary: int, *, cache_dtype: torch.dtype | None = None) -> RaggedModel:
     """The fastest door that this machine has to ``module``; its ``note`` says what was given up, and why."""
-    model = None
-    device = next(module.parameters()).device
-    if device.type == "cuda":
-        spread = len(set(getattr(module, "hf_device_map", {}).values())) > 1
-        note = (
-            "The model is spread over several GPUs, so its passes are not captured as graphs." if spread else why_not()
-        )
-        if not note and cache_dtype is None:
-            from kernels.attention.triton import packed_attention
+    note = why_plain(module)
+    if next(module.parameters()).device.type == "cuda" and not note:
+        from kernels.attention.triton import packed_attention
 
-            return DeviceModel(module, vocabulary, packed_attention, CudaCapture())
-        model = RaggedModel(module, vocabulary, cache_dtype=cache_dtype)
-        model.note = note
-        return model
-    return RaggedModel(module, vocabulary, cache_dtype=cache_dtype)
+        return DeviceModel(module, vocabulary, packed_attention, CudaCapture())
+    model = RaggedModel(module, vocabulary, cache_dtype=cache_dtype)
+    model.note = note
+    return model
+
+
+def why_plain(module: nn.Module) -> str:
+    """Why a model on a GPU has to do without kernels and graphs; empty if it has not to, or is on no GPU."""
+    if is_spread(module):
+        return "The model is spread over several GPUs, so it runs without captured graphs and with plain attention."
+    return why_not() if next(module.parameters()).device.type == "cuda" else ""
 
 
 class DeviceModel(RaggedModel):

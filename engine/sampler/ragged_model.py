@@ -17,6 +17,11 @@ from engine.sampler.recall import Recall
 PREFILL_CHUNK = 256  # tokens of the prompt between two looks at the mailbox
 
 
+def is_spread(module: nn.Module) -> bool:
+    """Whether accelerate placed the module's layers on more than one device."""
+    return len(set(getattr(module, "hf_device_map", {}).values())) > 1
+
+
 class RaggedModel:
     """A stock transformers causal LM with a ragged cache.
 
@@ -32,6 +37,8 @@ class RaggedModel:
     ):
         self.module, self.vocabulary, self.packed, self._cache_dtype = module, vocabulary, packed, cache_dtype
         self.device = next(module.parameters()).device
+        # Indices on the host serve the layers of a model that is spread over several GPUs, wherever they are.
+        self._index_device = torch.device("cpu") if is_spread(module) else self.device
         accepted = inspect.signature(module.forward).parameters
         # transformers 5.17 swallows `cache=` without a word and 5.24 deprecates the older name.
         self._cache_keyword = "cache" if "cache" in accepted else "past_key_values"
@@ -95,13 +102,13 @@ class RaggedModel:
         Returns logits of every token, row after row, ``[T, V]``; with ``last_only`` of each row's last, ``[B, V]``.
         """
         counts = [len(row) for row in tokens]
-        step = Step(counts, starts, self.cache.prefix_length, packed=self.packed, device=self.device)
-        last = torch.tensor(counts, device=self.device).cumsum(0) - 1
+        step = Step(counts, starts, self.cache.prefix_length, packed=self.packed, device=self._index_device)
+        last = torch.tensor(counts, device=self._index_device).cumsum(0) - 1
         choose = self._can_choose_logits and self.packed and last_only
         options = {"logits_to_keep": last} if choose else {}
         with forward_over(self.cache, step):
             out = self.module(
-                input_ids=step.line(tokens),
+                input_ids=step.line(tokens).to(self.device),
                 position_ids=step.positions,
                 use_cache=True,
                 **{self._cache_keyword: self.cache},

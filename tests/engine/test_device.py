@@ -45,6 +45,12 @@ class TestDriver:
         assert first == device.Gpu("NVIDIA H200", 143771 << 20, 143155 << 20, "570.1")
         assert second.name == "B"
 
+    def test_memory_of_one_gpu_and_of_all(self, monkeypatch, tmp_path):
+        answer_as_driver(monkeypatch, tmp_path, "echo 'A, 8192, 10, 570.1'\necho 'B, 8192, 5, 570.1'")
+        assert device.memory_free("cuda") == 15 << 20  # a model may be spread over them
+        assert device.memory_free("cuda:1") == 5 << 20
+        assert device.memory_free("cuda:2") is None
+
     def test_a_driver_that_fails(self, monkeypatch, tmp_path):
         answer_as_driver(monkeypatch, tmp_path, "echo 'has failed'; exit 9")
         assert device.nvidia_gpus() == ()
@@ -67,7 +73,14 @@ def test_environment_respects_a_persons_own_values(monkeypatch):
 
 def test_light_modules_do_not_load_torch():
     """The window and ``models fetch`` use these before, or without, the second that torch takes."""
-    names = ("device", "models.catalog", "models.preparation", "models.library", "models.conversion", "doctor.examination")
+    names = (
+        "device",
+        "models.catalog",
+        "models.preparation",
+        "models.library",
+        "models.conversion",
+        "doctor.examination",
+    )
     imports = "; ".join(f"import engine.{name}" for name in names)
     program = f"{imports}; import sys; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], cwd=CHECKOUT, check=True, timeout=60)

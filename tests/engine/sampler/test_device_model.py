@@ -181,9 +181,12 @@ def test_the_kernel_itself_in_the_interpreter():
 
 
 def test_on_a_cpu_the_door_is_the_ragged_model():
-    model = open_model(build(), VOCABULARY)
+    stock = build()
+    model = open_model(stock, VOCABULARY)
     assert type(model) is RaggedModel
     assert model.note == ""
+    stock.hf_device_map = {"model.layers.0": 0, "model.layers.1": 1}
+    assert open_model(stock, VOCABULARY).note.startswith("The model is spread over several GPUs")
 
 
 @pytest.mark.parametrize("capture", [Rerun, Refuse])

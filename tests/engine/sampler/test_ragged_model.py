@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from engine.sampler.ragged_model import RaggedModel
+from engine.sampler.ragged_model import RaggedModel, is_spread
 from tests.engine.sampler.tiny import ARCHITECTURES, VOCABULARY, build
 
 
@@ -69,3 +69,16 @@ def test_a_long_prompt_is_read_in_chunks_and_can_be_stopped(monkeypatch):
 def test_padding_ids_of_the_output_layer_are_cut_off():
     model = RaggedModel(build(), VOCABULARY - 5)
     assert model.prefill([3, 4, 5]).shape == (1, VOCABULARY - 5)
+
+
+def test_a_model_spread_over_devices_is_indexed_from_the_host():
+    """What can be seen of it without two GPUs: the same logits, and a map of more than one place is noticed."""
+    stock, prompt = build(), [3, 4, 5, 6]
+    spread = copy.deepcopy(stock)
+    spread.hf_device_map = {"model.layers.0": 0, "model.layers.1": 1}
+    models = [RaggedModel(copy.deepcopy(stock), VOCABULARY), RaggedModel(spread, VOCABULARY)]
+    assert [is_spread(model.module) for model in models] == [False, True]
+    for model in models:
+        model.prefill(prompt)
+    one, other = (model.forward([[7], [8, 9]], [4, 4]) for model in models)
+    assert torch.equal(one, other)
