@@ -8,6 +8,7 @@ from engine.doctor.finding import BAD, GOOD, NOTE, WEAK, Finding
 from engine.models.catalog import DEFAULT, catalog
 from engine.models.memory_plan import MemoryPlan, Part
 from engine.models.names import choose_device, choose_precision, find_entry
+from kernels.attention import why_not
 
 _LITTLE = 2_000_000_000  # bytes: the default model with one candidate
 
@@ -50,6 +51,8 @@ def _gpu(number: int, gpu: Gpu) -> Finding:
     text = f"{gpu.name}, {gpu.memory_free / 1e9:.1f} of {gpu.memory_total / 1e9:.1f} GB free, driver {gpu.driver}"
     if not torch_build_has_cuda():
         return Finding(f"GPU {number}", BAD, text, "This torch has no CUDA; install its CUDA build to use the GPU.")
+    if why := why_not():
+        return Finding(f"GPU {number}", WEAK, text, why)
     return Finding(f"GPU {number}", GOOD, text)
 
 
