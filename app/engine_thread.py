@@ -135,6 +135,8 @@ class _Worker(QThread):
         except Exception as error:
             words = f"The engine broke down ({error or type(error).__name__}); choose a model to start it again."
             self._inbox.put(Broken(words, traceback.format_exc()))
+        with self._lock:
+            self._engine = None  # with its models: this object may live on
 
 
 class EngineThread(QObject):
@@ -162,6 +164,11 @@ class EngineThread(QObject):
     def alive(self) -> bool:
         """It can still answer; false once the engine has closed or broken down."""
         return not self._closed
+
+    @property
+    def finished(self) -> bool:
+        """Its thread has ended."""
+        return self._worker.isFinished()
 
     def submit(self, message: Message) -> None:
         """Hand over a message; never blocks. Cancel reaches the engine at once, whatever else is waiting."""

@@ -26,10 +26,15 @@ OpenEngine = Callable[[ModelChoice], Engine]
 
 @dataclass(frozen=True)
 class Wanted:
-    """A load that has no answer yet. ``quiet``: nobody asked for it, so nobody is told when it fails."""
+    """A load that has no answer yet.
+
+    ``quiet``: nobody asked for it, so nobody is told when it fails. ``again``: what to load if it fails, since somebody
+    has asked for it meanwhile and a quiet load touches no network.
+    """
 
     choice: ModelChoice
     quiet: bool
+    again: ModelChoice | None = None
 
 
 class ModelLoading(QObject):
@@ -77,7 +82,8 @@ class ModelLoading(QObject):
         joined; any other is given up. A quiet load touches no network."""
         if self._due and _same(choice, self._due[-1].choice):
             last = self._due.pop()
-            self._due.append(Wanted(last.choice, last.quiet and quiet))
+            again = choice if not quiet and last.choice.offline and not choice.offline else last.again
+            self._due.append(Wanted(last.choice, last.quiet and quiet, again))
         else:
             if self._due:
                 self._send(Cancel())
@@ -114,9 +120,10 @@ class ModelLoading(QObject):
         kind = kind_of(choice)
         if self.engine is not None and self.engine.alive and kind == self._kind:
             return
-        if self.engine is not None:
-            self.engine.close()
-            self.engine.deleteLater()
+        self.abandon()  # of another kind, or broken; waiting for its end would stop the window
+        for engine in [engine for engine in self._left if engine.finished]:
+            self._left.remove(engine)
+            engine.deleteLater()
         self.ready = self.loaded = None
         self._due.clear()
         self._kind = kind
@@ -150,6 +157,9 @@ class ModelLoading(QObject):
 
     def _failed(self, event: LoadFailed) -> None:
         wanted = self._due.popleft() if self._due else None
+        if wanted is not None and wanted.again is not None and not event.cancelled:
+            self.load(wanted.again)
+            return
         before, self.loaded, self.ready, self.stage = self.loaded, None, None, None
         if before is not None and not self._due and not (wanted and _same(wanted.choice, before)):
             self.load(before, quiet=True)

@@ -110,21 +110,21 @@ class CandidatePage(QWidget):
         self.list.refresh()
         if candidate is None:
             return
-        match self.way:
-            case 0 | 1:
-                self._answer_in_view.follow(candidate)
-                notice = self._answer_in_view.notice
-                self._note.setText(notice)
-                self._note.setVisible(bool(notice))
-            case 2:
-                self.log.show_candidate(candidate)
-            case 3:
-                reason = self._model.standing.reason if candidate.number == self._model.best else ""
-                self._details.show(details(candidate, self._model.run, reason))
-            case 4:
-                self.compare.show_candidate(candidate)
-            case _:
-                self.tiles.show_candidate(candidate)
+        way = self.way
+        if way in (CODE, ANSWER):
+            self._answer_in_view.follow(candidate)
+            notice = self._answer_in_view.notice
+            self._note.setText(notice)
+            self._note.setVisible(bool(notice))
+        elif way == TEST_LOG:
+            self.log.show_candidate(candidate)
+        elif way == DETAILS:
+            reason = self._model.standing.reason if candidate.number == self._model.best else ""
+            self._details.show(details(candidate, self._model.run, reason))
+        elif way == COMPARE:
+            self.compare.show_candidate(candidate)
+        else:
+            self.tiles.show_candidate(candidate)
 
     @cached_property
     def compare(self) -> CompareView:

@@ -283,13 +283,23 @@ def picture(on: Stage) -> QImage:
 
 
 def in_few_colours(image: QImage, theme: Theme) -> QImage:
-    """Those of the theme and what it uses most, 256 in all; the others are steps between two, at edges of letters."""
+    """256 of its colours, the frequent ones first, each some way from the others: letters keep their tint."""
     image = image.convertToFormat(QImage.Format.Format_RGB32)
     pixels = memoryview(bytes(image.constBits())).cast("I")
-    often = (colour | 0xFF000000 for colour, _ in Counter(pixels).most_common(256))
-    table = list(dict.fromkeys([*(theme.colours[name].rgb() for name in theme.colours.values), *often]))[:256]
+    often = [colour for colour, _ in Counter(pixels).most_common()]
+    wanted = [*(theme.colours[name].rgb() & 0xFFFFFF for name in theme.colours.values), *(c & 0xFFFFFF for c in often)]
+    chosen: dict[int, tuple[int, int, int]] = {}
+    for near in (24, 12, 0):  # first far apart, then what room is left for
+        for colour in wanted:
+            parts = (colour >> 16, colour >> 8 & 255, colour & 255)
+            if len(chosen) < 256 and all(sum(map(_apart, parts, other)) > near for other in chosen.values()):
+                chosen[colour | 0xFF000000] = parts
     flags = Qt.ImageConversionFlag.ThresholdDither | Qt.ImageConversionFlag.AvoidDither
-    return image.convertToFormat(QImage.Format.Format_Indexed8, table, flags)
+    return image.convertToFormat(QImage.Format.Format_Indexed8, list(chosen), flags)
+
+
+def _apart(one: int, other: int) -> int:
+    return abs(one - other)
 
 
 def main(folder: str, *states: str) -> int:

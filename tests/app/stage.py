@@ -19,6 +19,7 @@ from engine.runner.protocol import Answer, ConsentNeeded, Lamps, Test, TestFinis
 from engine.runner.report import Report, TestResult
 from engine.scripted import HandClock, Script, ScriptedEngine, from_texts
 
+PATIENCE_S = 0.5  # for an engine's thread that others keep from running
 FIRST_WORDS = "Candidates are programs that a model wrote; they run in a sealed box."
 LAMPS = {
     "files": "the candidate sees no file of yours",
@@ -97,6 +98,12 @@ class StageClock(HandClock):
     def __init__(self) -> None:
         super().__init__()
         self._runs = False
+        self._until = 0.0
+
+    @property
+    def resting(self) -> bool:
+        """Somebody sleeps, and has not been woken yet."""
+        return self._until > self.now() + 1e-9
 
     def let_run(self) -> None:
         self._runs = True
@@ -104,6 +111,7 @@ class StageClock(HandClock):
 
     def sleep(self, seconds: float) -> None:
         if not self._runs:
+            self._until = self.now() + seconds
             super().sleep(seconds)
 
 
@@ -149,10 +157,16 @@ class Stage:
 
     def settle(self) -> None:
         """Let the engine's thread say what it has to say at this moment, and the window take it in."""
-        time.sleep(0.002)
-        if self.controller.loading.engine is not None:
-            self.controller.loading.engine.drain()
-        QApplication.processEvents()
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            time.sleep(0.001)
+            engine = self.controller.loading.engine
+            said_all = engine is None or not engine._due or self.clock.resting
+            if engine is not None:
+                engine.drain()
+            QApplication.processEvents()
+            if said_all or time.monotonic() > end:
+                return
 
     def write(self, prompt: str = PROMPT, tests: str = ASSERTS) -> None:
         self.window.prompt.replace_text(prompt)

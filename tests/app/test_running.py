@@ -34,10 +34,11 @@ class Picky(ScriptedEngine):
         super().submit(message)
 
     def _load(self, emit: object) -> None:
-        name = [message for message in self.heard if isinstance(message, Load)][-1].choice.model
-        self.script = replace(
-            self.script, load_failure="" if name.startswith("good") else f"No model is called {name!r}."
-        )
+        choice = [message for message in self.heard if isinstance(message, Load)][-1].choice
+        name, failure = choice.model, "" if choice.model.startswith("good") else f"No model is called {choice.model!r}."
+        if choice.offline and "far away" in name:
+            failure = f"{name} is not on this machine yet."
+        self.script = replace(self.script, load_failure=failure)
         self.script = replace(self.script, model=name)
         super()._load(emit)  # type: ignore[arg-type]
 
@@ -91,6 +92,18 @@ def test_generate_during_a_preload_joins_it(picky: tuple[Stage, list[Picky]]) ->
     assert on.controller.run is not None
     assert on.controller.run.outcome == "finished"
     assert sum(isinstance(message, Load) for message in engines[0].heard) == 1
+
+
+def test_a_preload_that_lacks_the_network_is_tried_again_once_somebody_asks(picky: tuple[Stage, list[Picky]]) -> None:
+    on, engines = picky
+    preload(on, "good but far away")
+    on.settle()
+    on.generate_with("good but far away", 1)
+    on.finish()
+    assert on.controller.run is not None
+    assert on.controller.run.outcome == "finished"
+    assert [m.choice.offline for m in engines[0].heard if isinstance(m, Load)] == [True, False]
+    assert not on.window.notice.isVisible()
 
 
 def test_a_preload_that_fails_is_silent(picky: tuple[Stage, list[Picky]]) -> None:
