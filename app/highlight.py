@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Token, _TokenType
@@ -98,6 +99,7 @@ def _has_long_line(text: str) -> bool:
     return len(text) > LONGEST_LINE and _LONG.search(text) is not None
 
 
+@cache
 def _colour_of(kind: _TokenType) -> str:
     for family, colour in _COLOURS:
         if kind in family:
