@@ -53,7 +53,7 @@ class Ledger:
     skipped: dict[str, str] = field(default_factory=dict)  # by the tests' own marks: id -> reason
     problem: str = ""  # why the candidate or the tests could not be loaded
     problem_outcome: str = "error"
-    soft: bool = False  # a test passed by a comparison that the candidate's own class decided
+    soft: bool = False  # a comparison was decided by the candidate's own class
     credit_s: float = 0.0  # what the running test may take besides its limit
     peak_mib: float | None = None
     _count: int = 0

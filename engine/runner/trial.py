@@ -191,8 +191,8 @@ class Trial:
         counted = [self.results[name] for name in self.plan.ids if name not in self.plan.skipped]
         first = next((t for t in counted if t.outcome not in ("passed", "skipped")), None)
         if first is not None:
-            nothing_ran = len(counted) > 1 and all(t.why == first.why for t in counted)
-            return first.why if nothing_ran and first.why else f"{first.id}: {first.why or first.outcome}"
+            any_ran = any(run.ledger.results for run in self.runs)
+            return f"{first.id}: {first.why or first.outcome}" if any_ran else self.why
         skipped = [t for t in counted if t.outcome == "skipped"]
         if not skipped:
             return ""

@@ -78,6 +78,17 @@ ATTACKS = {
     "found in every set": says_yes("", "__eq__", "True", "", "assert add(1, 2) in {3}"),
     "equal inside a list": says_yes("", "__eq__", "True", "", "assert [add(1, 2)] == [3]"),
     "a common part with everything": says_yes("", "__and__", "rest[0]", "", "assert add(1, 2) & {3} == {3}"),
+    "equal while the file is loaded": Attack(
+        SAYS_YES.format(base="", name="__eq__", value="True", content=""),
+        "from solution import add\nRIGHT = add(1, 2) == 3\ndef test_add(): assert RIGHT is True\n",
+        "pass-soft",
+    ),
+    "equal in a fixture": Attack(
+        SAYS_YES.format(base="", name="__eq__", value="True", content=""),
+        "import pytest\nfrom solution import add\n@pytest.fixture(scope='module')\ndef right(): return add(1, 2) == 3\n"
+        "def test_add(right): assert right is True\ndef test_more(right): assert right is True\n",
+        "pass-soft",
+    ),
     # Exceptions that mean something to the tests' side.
     "skips by unittest's exception": Attack(
         "import unittest\ndef add(a, b): raise unittest.SkipTest('no')", why="SkipTest"

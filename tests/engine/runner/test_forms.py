@@ -132,3 +132,63 @@ def test_a_file_that_cannot_be_used_is_refused_in_words(text: str, sentence: str
 def test_text_that_is_too_deep_is_refused_not_fatal(text: str) -> None:
     with pytest.raises(forms.BrokenTests):
         forms.parse(f"assert {text}")
+
+
+OTHER_FORMS = [
+    ("def check(candidate):\n    assert candidate(1)\n", forms.CHECK, ["check(candidate)"]),
+    ("def check(candidate):\n    assert candidate(1)\ncheck(f)\n", forms.SCRIPT, ["line 3"]),
+    (">>> f(1)\n2\n>>> x = 3\n>>> f(x)\n4\n", forms.DOCTEST, ["line 1", "line 4"]),
+    ("Some words.\n\n    >>> f(1)\n    2\n", forms.DOCTEST, ["line 3"]),
+    ('"""\n>>> f(1)\n2\n"""\n', forms.DOCTEST, ["line 2"]),
+    ("# two\ninput:\n1\noutput:\n2\nInput:\n\noutput:\n", forms.EXAMPLES, ["example 1", "example 2"]),
+    ("# how\n$ python solution.py\n\n$ true\n", forms.COMMAND, ["python solution.py", "true"]),
+]
+
+
+@pytest.mark.parametrize(("text", "form", "names"), OTHER_FORMS)
+def test_every_form_is_recognized(text: str, form: str, names: list[str]) -> None:
+    assert forms.parse(text).form == form
+    assert ids(text) == names
+
+
+def test_what_a_doctest_uses_is_borrowed_and_an_example_is_kept_byte_for_byte() -> None:
+    assert forms.parse(">>> f(len([g]))\n2\n").borrowed == ("f", "g")
+    assert forms.parse("input:\n 1 \n\noutput:\n2").examples == (forms.Example(" 1 \n\n", "2"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("input:\n1\n", "Every section input: needs one section output: after it."),
+        ("$ true\nassert f(1)\n", "Every line of a list of commands begins with a dollar sign; this one does not: ass"),
+        (">>> f(1)\n", "Your doctest says nowhere what should come out; write it below the line with >>>."),
+        ("#" * (5 << 20), "Your tests are longer than 4 million characters; keep them shorter."),
+    ],
+)
+def test_other_forms_are_refused_in_words(text: str, sentence: str) -> None:
+    with pytest.raises(forms.BrokenTests) as refused:
+        forms.parse(text)
+    assert str(refused.value).startswith(sentence)
+
+
+def test_what_comes_from_the_future_is_kept() -> None:
+    assert forms.parse("from __future__ import annotations\nassert f(1)\n").future != 0
+    assert forms.parse("assert f(1)\n").future == 0
+
+
+@pytest.mark.parametrize(
+    ("solution", "name"),
+    [
+        ("def f(x): return x", "f"),
+        ("def f(x): return g(x)\ndef g(x): return x", "f"),
+        ("import os\ndef g(x): return x\ndef f(x): return f(g(x))", "f"),
+        ("def f(:", ""),
+    ],
+)
+def test_the_function_to_check_is_the_one_that_the_others_do_not_call(solution: str, name: str) -> None:
+    assert forms.entry_point(solution) == name
+
+
+def test_where_there_is_no_telling_the_tests_must_say_it() -> None:
+    with pytest.raises(forms.BrokenTests, match="Add a last line such as"):
+        forms.entry_point("def f(x): return x\ndef g(x): return x")

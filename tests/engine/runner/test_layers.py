@@ -207,6 +207,21 @@ def test_an_ordinary_user(namespaces: bool, tmp_path: Path) -> None:
         assert note.startswith("bubblewrap does not work: ")
 
 
+def test_no_group_of_the_kernel_outlives_its_service(own_bench: Bench) -> None:
+    if cgroups.find() is None:
+        pytest.skip("no group of the kernel's can be made here")
+    assert own_bench.run(ADD, TESTS, consent=True).verdict == "pass"
+    name = f"bassline-{own_bench.service.pid}"
+    places = [Path("/sys/fs/cgroup", *line.split(":")[1:2], line.split(":", 2)[2].lstrip("/")) for line in own_groups()]
+    assert any((place / name).exists() for place in places)
+    own_bench.client.close()
+    assert [place for place in places if (place / name).exists()] == []
+
+
+def own_groups() -> list[str]:
+    return Path("/proc/self/cgroup").read_text().splitlines()
+
+
 class TestGroups:
     """Version 2 cannot be had everywhere; its files are played by ordinary ones."""
 

@@ -420,3 +420,48 @@ def test_the_candidate_is_written_byte_for_byte(bench: Bench) -> None:
     solution = "\ufefftext = '\tNBSP\xa0 LS\u2028 RLM\u200f'  \r\ndef f():\r\n\treturn open(__file__, 'rb').read()"
     report = bench.run(solution, f"assert f() == {solution.encode()!r}\n")
     assert report.verdict == "pass", report.why
+
+
+def test_annotations_from_the_future_hold_in_a_script(bench: Bench) -> None:
+    tests = "from __future__ import annotations\ndef twice(x: Nowhere): return 2 * add(x, 0)\nassert twice(2) == 4\n"
+    assert bench.run(ADD, tests).verdict == "pass"
+
+
+def test_classes_of_the_tests_can_be_pickled(bench: Bench) -> None:
+    tests = (
+        "import pickle\nfrom solution import add\nclass P:\n    x = 1\n"
+        "def test_a():\n    assert pickle.loads(pickle.dumps(P())).x == add(0, 1)\n"
+    )
+    assert bench.run(ADD, tests, same_process=True).verdict == "pass"
+
+
+SELF_MADE = {
+    "its own ==": "class Y:\n    def __eq__(s, o): return True\ndef add(a, b): return Y()\n",
+    "the caller's source": "import linecache, sys, re\ndef add(a, b):\n    f = sys._getframe(1)\n"
+    "    return int(re.findall(r'== (\\d+)', linecache.getline(f.f_code.co_filename, f.f_lineno))[0])\n",
+}
+
+
+@pytest.mark.parametrize("how", SELF_MADE)
+def test_in_one_process_a_cheat_gets_through_and_the_verdict_says_that_it_could(how: str, bench: Bench) -> None:
+    tests = "from solution import add\ndef test_a(monkeypatch):\n    assert add(1, 2) == 3\n"
+    report = bench.run(SELF_MADE[how], tests, same_process=True)
+    assert (report.verdict, report.mode, report.weak[-1]) == ("pass", "in-process", "verdict")
+    assert "a candidate written to cheat could fake this" in report.lamps["verdict"]
+
+
+def test_a_command_s_exit_code_decides_and_is_labelled(bench: Bench) -> None:
+    command = "$ python -c 'import solution as s; "
+    tests = f"{command}print(s.add(1, 2))'\n{command}assert s.add(1, 2) == 4'\n"
+    report = bench.run(ADD, tests)
+    assert (report.verdict, report.mode, report.output) == ("fail", "command", "3\n" + report.output.partition("\n")[2])
+    assert [t.outcome for t in report.tests] == ["passed", "failed"]
+    assert report.why.endswith("exit code 1: AssertionError")
+    assert "exit code" in report.lamps["verdict"]
+
+
+def test_a_value_of_the_tests_that_cannot_cross_is_no_candidate_s_fault(bench: Bench) -> None:
+    tests = "import os\nfrom solution import add\ndef test_a():\n    assert add(os, 2) == 3\n"
+    report = bench.run("def add(a, b): return 3\n", tests)
+    assert report.verdict == "infra"
+    assert report.why.startswith("Your tests hand over the module os, which cannot leave their process;")
