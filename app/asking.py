@@ -40,7 +40,7 @@ class Asking(QObject):
     def request(self, settings: RunSettings) -> Request:
         """What Generate asks for. Raises BadRequest, and what attaching raises."""
         prompt = self._window.prompt.text()
-        request = settings.request(prompt, secrets.randbelow(2**31))
+        request = settings.request(prompt, secrets.randbelow(2**31), has_tests=not self._window.tests.blank)
         if self._files:
             request = replace(request, prompt=with_context(prompt, self._files))
         return replace(request, turns=self._turns) if self._turns else request
@@ -76,7 +76,7 @@ class Asking(QObject):
         try:
             settings = self._window.bar.settings()
             asked = turns.fix(run, number, secrets.randbelow(2**31))
-            request = settings.request(asked.prompt, asked.seed)
+            request = settings.request(asked.prompt, asked.seed, has_tests=not self._window.tests.blank)
             self.fix_wanted.emit(replace(request, turns=asked.turns))
         except BasslineError as error:
             self._window.notice.say(str(error))

@@ -11,7 +11,8 @@ SERVER = ("http://", "https://")
 class RunSettings:
     """``model``: a name, a folder, a file, or a server's address, with ``#name`` for its model.
 
-    ``seed`` None: a new one for every run; ``time_budget_s`` None: no limit.
+    ``seed`` None: a new one for every run; ``time_budget_s`` None: no limit. ``goal`` empty: the first right candidate
+    soonest where tests can tell which one that is, else all of them.
     """
 
     model: str = ModelChoice.model
@@ -22,7 +23,7 @@ class RunSettings:
     speculation: Speculation = field(default_factory=Speculation)
     time_budget_s: float | None = None
     seed: int | None = None
-    goal: str = Request.goal
+    goal: str = ""
     width: int = Request.width
     system: str = Request.system
     ignore_fit: bool = False
@@ -47,12 +48,11 @@ class RunSettings:
             request.sampling,
             request.speculation,
             request.time_budget_s,
-            goal=request.goal,
             width=request.width,
             system=request.system,
         )
 
-    def request(self, prompt: str, new_seed: int) -> Request:
+    def request(self, prompt: str, new_seed: int, *, has_tests: bool) -> Request:
         """A run of ``prompt``, with ``new_seed`` where none was chosen. Raises BadRequest when a value cannot be."""
         return Request(
             prompt,
@@ -62,6 +62,6 @@ class RunSettings:
             sampling=self.sampling,
             speculation=self.speculation,
             time_budget_s=self.time_budget_s,
-            goal=self.goal,
+            goal=self.goal or ("first" if has_tests else "all"),
             width=self.width,
         )

@@ -97,8 +97,8 @@ class Advanced(QFrame):
         )
         self._goal = choice_box(
             tr("Be quick with"),
-            tr("Decides how many candidates are decoded at a time; no text depends on it"),
-            ((tr("all candidates"), "all"), (tr("the first candidate"), "first")),
+            tr("Decides how many candidates are decoded at a time. Automatic: the first right one if there are tests"),
+            ((tr("automatic"), ""), (tr("all candidates"), "all"), (tr("the first right one"), "first")),
             WIDE,
         )
         self._width = NumberField(

@@ -323,6 +323,15 @@ def test_a_request_reaches_the_engine_as_the_bar_says(picky: tuple[Stage, list[P
     assert (request.goal, request.width, request.system, request.candidates) == ("first", 3, "Be brief.", 2)
 
 
+@pytest.mark.parametrize(("tests", "goal"), [("assert True", "first"), ("", "all")])
+def test_tests_make_the_first_right_one_the_goal(picky: tuple[Stage, list[Picky]], tests: str, goal: str) -> None:
+    on, engines = picky
+    on.window.tests.replace_text(tests)
+    on.generate_with("good one", 2)
+    on.finish()
+    assert next(m.request for m in engines[0].heard if isinstance(m, Generate)).goal == goal
+
+
 # Fit.
 
 
