@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.contract import Sampling
 from engine.sampler.device_model import DeviceModel, open_model
@@ -149,6 +150,39 @@ def test_padding_of_a_bucket_goes_where_nothing_is_read():
     assert step.starts.tolist() == [0, 3, 4, 4, 4]
     assert step.last.tolist() == [2, 3, 3, 3]
     assert step.prefix.tolist() == [20]
+
+
+class Watch(TorchDispatchMode):
+    """Names of operations that a graph cannot hold: they ask the device for a value, or bake one of the host's in."""
+
+    FORBIDDEN = ("_local_scalar_dense", "nonzero", "equal", "is_nonzero", "masked_select", "lift_fresh")
+
+    def __init__(self):
+        super().__init__()
+        self.seen = set()
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        name = operation.__name__.split(".")[0]
+        by_mask = name == "index" and any(part is not None and part.dtype == torch.bool for part in args[1])
+        if by_mask or name in self.FORBIDDEN:
+            self.seen.add(name)
+        return operation(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("architecture", ["llama", "qwen2", "gemma2", "starcoder2", "gpt_neox", "opt"])
+def test_a_captured_pass_asks_the_device_nothing(architecture):
+    def attention(query, prefix, suffix, *line, **options):
+        return query.new_zeros(*query.shape[:2], suffix[1].shape[3])
+
+    device = open_device(build(architecture), attention=attention)
+    device.prefill([3, 4, 5])
+    with torch.inference_mode():
+        step = device.new_step(8)
+        step.load([[3], [4, 5]], [3, 3], 3)
+        for last_only in (False, True):
+            with Watch() as watch:
+                device.run(step, last_only)
+            assert not watch.seen
 
 
 @pytest.mark.parametrize("drafter", ["none", "suffix", "draft-model"])
