@@ -9,6 +9,7 @@ from engine.contract import Loading
 
 _STAGES = {
     "download": "Downloading",
+    "stalled": "Waiting for the server",
     "convert": "Converting once for this machine",
     "weights": "Loading weights",
     "check": "Checking the model",

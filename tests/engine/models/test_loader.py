@@ -6,6 +6,7 @@ import huggingface_hub.constants
 import pytest
 import torch
 
+from benchmarks.int8_quality import compare
 from engine.contract import Loading, Request
 from engine.models import names, preparation
 from engine.models.errors import (
@@ -176,17 +177,10 @@ class TestSmallModel:
         assert model.decode(model.eos_ids) == ""  # nothing that an answer may hold ends it
 
     def test_int8_stays_near_the_perplexity_of_float32(self, small_model_cache, loaded_small_model, monkeypatch):
-        """So small a model feels rounding most: 6 % here, where the default model loses 1.6 % on the same text."""
+        """So small a model feels rounding most, 4 % here: the default model's gate is in docs/models.md."""
         monkeypatch.setenv("BASSLINE_HOME", str(small_model_cache))
         exact = load_quietly(loaded_small_model.name, "float32")
-        text = Path(__file__).with_name("test_sources.py").read_text(encoding="utf-8")
-        ids = torch.tensor([exact.encode(Request(text, 0, mode="completion"))[:1024]])
-        loss = [_loss(model.module, ids) for model in (loaded_small_model, exact)]
-        assert abs(loss[0] - loss[1]) < 0.08
-
-
-def _loss(module: torch.nn.Module, ids: torch.Tensor) -> float:
-    """Mean negative log-likelihood per token: its exponential is the perplexity."""
-    with torch.inference_mode():
-        scores = module(ids).logits[0, :-1].float()
-    return torch.nn.functional.cross_entropy(scores, ids[0, 1:]).item()
+        quality = compare(loaded_small_model, exact, modules=("heapq", "statistics"))
+        print(f"perplexity {quality.rise:+.1%}, same likeliest token {quality.agreement:.1%}")
+        assert 0 < quality.rise < 0.12
+        assert quality.agreement > 0.8
