@@ -113,11 +113,11 @@ class _Support:
         positions, size = logits.shape
         chunks = triton.cdiv(size, CHUNK)
         grid = (positions, chunks)
-        new = lambda *shape, kind=torch.float32: torch.empty(*shape, dtype=kind, device=logits.device)  # noqa: E731
-        sums, pieces = new(positions, chunks, 4), new(positions, chunks * (CHUNK // PIECE))
-        self.tops, self.bounds, self.totals, self.raw_totals, self.floors = (new(positions) for _ in range(5))
-        self.counts = new(positions, chunks, kind=torch.int32)
-        self.ids, self.values = new(positions, size, kind=torch.int32), new(positions, size)
+        singles, words = logits.new_empty(0, dtype=torch.float32), logits.new_empty(0, dtype=torch.int32)
+        sums, pieces = singles.new_empty(positions, chunks, 4), singles.new_empty(positions, chunks * (CHUNK // PIECE))
+        self.tops, self.bounds, self.totals, self.raw_totals, self.floors = singles.new_empty(5, positions)
+        self.counts = words.new_empty(positions, chunks)
+        self.ids, self.values = words.new_empty(positions, size), singles.new_empty(positions, size)
         strides = (logits.stride(0), self.raw.stride(0))
         _sum_kernel[grid](
             logits, self.raw, cuts, sums, pieces, *strides, size, chunks, CHUNK=CHUNK, PIECE=PIECE, **_EXACT
