@@ -28,21 +28,14 @@ OUTPUT_ENDS = 16 * MIB  # a box that prints more is ended
 
 ROOT = Path(__file__).resolve().parents[2]
 _HERE = Path(__file__).resolve().parent
-_SPLIT = ("__init__", "values", "shared", "mirrors", "crossing", "link")
-INSIDE = {  # the files of this folder that a box can see, by its role
-    "tests": (
-        "forms",
-        "needs",
-        "plugin",
-        "items",
-        "explain",
-        "stub",
-        "landlock",
-        *(f"split/{n}" for n in (*_SPLIT, "tests", "candidate")),
-    ),
-    "candidate": ("stub", "landlock", *(f"split/{name}" for name in (*_SPLIT, "candidate"))),
+_BOTH = ("stub", "landlock", *(f"split/{n}" for n in ("__init__", "values", "shared", "mirrors", "crossing", "link")))
+_TESTS = ("forms", "plugin", "items", "explain", "split/tests", "split/candidate")
+# The files of this folder that a box can see, by its role; *alone* is tests and candidate in one process.
+INSIDE = {
+    "tests": (*_BOTH, *_TESTS),
+    "candidate": (*_BOTH, "split/candidate"),
+    "alone": (*_BOTH, *_TESTS),
 }
-INSIDE["alone"] = INSIDE["tests"]  # tests and candidate in one process
 BOX = "/box"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/ld.so.cache", "/etc/alternatives", "/nix/store")
 # Users of this range come and go by systemd's convention, so nobody owns files or other processes under them.

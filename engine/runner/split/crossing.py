@@ -170,6 +170,11 @@ class Crossing:
             return values.function_named(*parts)
         raise Garbled(f"a tag that is none: {str(tag)[:50]}")
 
+    def handed_over(self, value: Any) -> bool:
+        """Whether the other side may use this object of ours."""
+        number = self._my_numbers.get(id(value))
+        return number is not None and number not in self._only_named
+
     def own(self, number: Any) -> Any:
         """An object of this side that was handed over before."""
         try:

@@ -77,21 +77,21 @@ class TestsLink(Link):
             case "del", [target, str(name)]:
                 return delattr(target, self._writable(target, name))
             case "operator", [str(name), target, tuple(given), tuple(keywords)]:
-                if not _is_handed_over(self, target) or name not in OPERATORS:
+                if not self.handed_over(target) or name not in OPERATORS:
                     raise Garbled("an operator of something that was not handed over")
                 return operate(target, name, given, keywords)
-            case "content", [target] if _is_handed_over(self, target) and isinstance(target, dict):
+            case "content", [target] if self.handed_over(target) and isinstance(target, dict):
                 return dict(dict.items(target))
-            case "content", [target] if _is_handed_over(self, target):
+            case "content", [target] if self.handed_over(target):
                 return list(target)
-            case "copy" | "deepcopy", [target] if _is_handed_over(self, target):
+            case "copy" | "deepcopy", [target] if self.handed_over(target):
                 return duplicate(target, operation == "deepcopy")
         raise Garbled(f"a question that is none: {operation}"[:100])
 
     def _readable(self, target: Any, name: str) -> str:
         if name in ("__name__", "__doc__", "__qualname__"):
             return name
-        refused = name.startswith("_") or not _is_handed_over(self, target)
+        refused = name.startswith("_") or not self.handed_over(target)
         if isinstance(target, types.GeneratorType):
             refused = name not in _OF_GENERATORS
         elif isinstance(target, mock.NonCallableMock):
@@ -129,11 +129,6 @@ class TestsLink(Link):
 
 def _is_the_tests_own(value: Any) -> bool:
     return isinstance(value, type) and value.__module__ in MODULES and type(value) is not MirrorClass
-
-
-def _is_handed_over(link: Link, value: Any) -> bool:
-    number = link._my_numbers.get(id(value))
-    return number is not None and number not in link._only_named
 
 
 class SolutionModule(types.ModuleType):
