@@ -1,4 +1,4 @@
-"""A draft may speak for a target only in the same words."""
+"""M4: a draft may speak for a target only in the same words."""
 
 from dataclasses import replace
 
