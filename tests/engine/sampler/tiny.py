@@ -26,7 +26,6 @@ ARCHITECTURES = {
         "word_embed_proj_dim": 32,
         "max_position_embeddings": 512,
     },
-    "codegen": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 512, "n_ctx": 512, "rotary_dim": 4},
     "gpt_neox": {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4},
     "gpt_oss": GLU | WINDOW | {"head_dim": 8, "num_local_experts": 4, "num_experts_per_tok": 2},
 }
