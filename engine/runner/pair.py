@@ -125,7 +125,8 @@ class Store:
             self._kind = layers, split
             await self._clear()
         self._fill()
-        while self._warm or self._making:
+        # Another candidate may ask for another kind while this one waits.
+        while self._kind == (layers, split) and (self._warm or self._making):
             if not self._warm:
                 await asyncio.wait(self._making, return_when=asyncio.FIRST_COMPLETED)
                 continue

@@ -19,7 +19,7 @@ from engine.runner.split.values import CannotCross, Garbled
 
 LONGEST = 16 << 20  # bytes of one message
 DEEPEST_ASK = 400  # questions inside questions
-_FRAMES_PER_ASK = 16  # Python frames that one of them takes, which are not the tests' or the candidate's to pay for
+_FRAMES_PER_ASK = 100  # Python frames that one of them takes, which are not the tests' or the candidate's to pay for
 ROOT = 0  # the number of the candidate's module on its own side
 
 
