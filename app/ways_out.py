@@ -1,4 +1,4 @@
-"""What to do when memory is short: buttons beside the sentence, each of them one step that helps."""
+"""What to do when memory or the disk is short: buttons beside the sentence, each of them one step that helps."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +23,11 @@ class WaysOut(QObject):
 
     def say(self, event: RunFinished | LoadFailed) -> None:
         """The event's reason, with buttons where its kind has any."""
-        choices = self._out_of_memory(running=isinstance(event, RunFinished)) if event.kind == "out-of-memory" else []
+        choices: list[Choice] = []
+        if event.kind == "out-of-memory":
+            choices = self._out_of_memory(running=isinstance(event, RunFinished))
+        elif event.kind == "disk-full":  # the models are what takes room, and can be removed there
+            choices = [(tr("Models"), self._window.actions_by_id["models"].trigger)]
         self._window.notice.say(event.reason, event.details, choices=choices)
 
     def _out_of_memory(self, running: bool) -> list[Choice]:

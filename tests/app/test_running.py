@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QDialog, QPushButton
 
 from app import running
 from app.fitting import Fit, fit_of
@@ -289,6 +289,19 @@ def test_out_of_memory_with_a_draft_offers_to_leave_it_out(open_stage: Callable[
     choices(on)["No draft model"].click()
     on.finish()
     assert on.window.bar.settings().draft == ""
+
+
+def test_a_full_disk_leads_to_the_models_that_fill_it(open_stage: Callable[..., Stage]) -> None:
+    on = open_stage(from_texts(["x"], load_failure="The disk is full; 77 MB are missing.", failure_kind="disk-full"))
+    on.write()
+    on.generate(1)
+    on.until(lambda: on.window.notice.isVisible())
+    assert list(choices(on)) == ["Models"]
+    choices(on)["Models"].click()
+    dialog = on.window.findChild(QDialog)
+    assert dialog is not None
+    assert dialog.windowTitle() == "Models"
+    dialog.close()
 
 
 def test_drafts_that_do_not_pay_are_told_and_can_be_switched_off(open_stage: Callable[..., Stage]) -> None:
