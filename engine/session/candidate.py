@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.contract import Request
 from engine.runner.report import Report
-from engine.selection.code_blocks import CodeBlock, solution
+from engine.selection.code_blocks import CodeBlock, parse_python, solution
 from engine.selection.grouping import Likeness
 
 ENDED = ("done", "cut", "stopped", "failed")
@@ -26,7 +27,8 @@ class Candidate:
     passed by its own ==, failed, timed out, killed, tampered, needs consent or error. ``same_as`` names an earlier
     candidate with the same code, ``group`` the first of all that say the same; ``fails_like`` an earlier one with other
     code that fails in the same way. ``mean_logprob`` is the target's own; ``started_s`` and ``finished_s`` are None
-    until then.
+    until then. ``around``: the text that the answer goes on from, and the text it leads to, where it is no chat's; they
+    are part of its code.
     """
 
     number: int
@@ -46,6 +48,7 @@ class Candidate:
     same_as: Likeness | None = None
     fails_like: Likeness | None = None
     group: int = 0
+    around: tuple[str, str] = ("", "")
     _pieces: list[str] = field(default_factory=list, repr=False)
     _block: CodeBlock | None = field(default=None, repr=False)
 
@@ -59,7 +62,7 @@ class Candidate:
     @property
     def block(self) -> CodeBlock:
         """The code block that answers the prompt. Looked for anew at each call while the text still grows."""
-        return self._block or solution(self.text)
+        return self._block or self._solution()
 
     @property
     def code(self) -> str:
@@ -104,7 +107,16 @@ class Candidate:
 
     def end(self, text: str) -> None:
         self._pieces[:] = [text]
-        self._block = solution(text)
+        self._block = self._solution()
+
+    def _solution(self) -> CodeBlock:
+        before, after = self.around
+        block = solution(self.text)
+        if not (before or after) or not self.text.strip():
+            return block
+        whole = before + self.text + after
+        # A base model may chat all the same and put everything into a block.
+        return CodeBlock(whole, fenced=False) if not block.fenced or parse_python(whole) else block
 
 
 def test_state(report: Report) -> str:
@@ -132,3 +144,8 @@ def as_dict(candidate: Candidate) -> dict[str, Any]:
         "tests": report
         and {"verdict": report.verdict, "passed": report.passed, "failed": report.failed, "why": candidate.why},
     }
+
+
+def around(request: Request) -> tuple[str, str]:
+    """What the code of an answer to ``request`` begins and ends with."""
+    return ("", "") if request.mode == "chat" else (request.prompt, request.suffix)

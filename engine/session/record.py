@@ -9,7 +9,7 @@ from typing import Any
 from engine.contract import Metrics, ModelChoice, Ready, Request
 from engine.contract.wire import part_from_json, part_to_json
 from engine.runner.report import Report
-from engine.session.candidate import Candidate
+from engine.session.candidate import Candidate, around
 from engine.session.provenance import Provenance
 from engine.session.run import Run
 
@@ -75,7 +75,9 @@ def candidate_row(candidate: Candidate) -> Row:
 def kept(row: Mapping[str, Any], candidates: list[Mapping[str, Any]]) -> Kept:
     """The run that these rows tell of. One that never came to its end counts as stopped."""
     request = part_from_json(row["request"], Request)
-    run = Run.restored(f"history-{row['id']}", request, _text(row["tests"]), map(_candidate, candidates))
+    run = Run.restored(
+        f"history-{row['id']}", request, _text(row["tests"]), (_candidate(one, request) for one in candidates)
+    )
     if row["outcome"]:
         run.state, run.outcome = row["state"], row["outcome"]
     run.reason, run.details = row["reason"], row["details"]
@@ -90,11 +92,12 @@ def kept(row: Mapping[str, Any], candidates: list[Mapping[str, Any]]) -> Kept:
     return Kept(row["id"], run, datetime.fromisoformat(row["began"]))
 
 
-def _candidate(row: Mapping[str, Any]) -> Candidate:
+def _candidate(row: Mapping[str, Any], request: Request) -> Candidate:
     state, reason = row["state"], row["stop_reason"]
     if state in ("queued", "running"):
         state, reason = "stopped", "cancelled"
-    candidate = Candidate(row["number"], int(row["seed"]), **{name: row[name] for name in _COUNTS})
+    counts = {name: row[name] for name in _COUNTS}
+    candidate = Candidate(row["number"], int(row["seed"]), around=around(request), **counts)
     candidate.state, candidate.stop_reason = state, reason
     if row["report"]:
         candidate.report = Report.from_dict(json.loads(row["report"]))

@@ -23,7 +23,7 @@ from engine.runner.report import Report
 from engine.selection.grouping import Fingerprint, first_alike, groups, same_failure
 from engine.selection.ranking import Entry, rank
 from engine.selection.variety import offer_of_heat
-from engine.session.candidate import Candidate, as_dict, test_state
+from engine.session.candidate import Candidate, around, as_dict, test_state
 from engine.session.provenance import Provenance
 
 _OUTCOMES = {
@@ -52,7 +52,7 @@ class Run:
         self.provenance = Provenance()
         self.state = "waiting"
         self.outcome = self.reason = self.details = ""
-        self.candidates = {n: Candidate(n, request.seed) for n in request.numbers}
+        self.candidates = {n: Candidate(n, request.seed, around=around(request)) for n in request.numbers}
         self.prompt_tokens = self.prompt_done = 0
         self.totals: StepDone | None = None
         self.metrics: Metrics | None = None
@@ -118,7 +118,7 @@ class Run:
             self.state = state
 
     def _candidate(self, number: int) -> Candidate:
-        return self.candidates.setdefault(number, Candidate(number, self.request.seed))
+        return self.candidates.setdefault(number, Candidate(number, self.request.seed, around=around(self.request)))
 
     def _text_added(self, event: TextAdded) -> None:
         candidate = self._candidate(event.candidate)

@@ -23,7 +23,7 @@ def said_until(run: Run, number: int) -> tuple[Turn, ...]:
     """
     candidate, asked = _answered(run, number), run.request
     if asked.mode != "chat":
-        return (Turn("user", "Write this code."), Turn("assistant", _code(candidate, before=asked.prompt)))
+        return (Turn("user", "Write this code."), Turn("assistant", _code(candidate)))
     return (*asked.turns, Turn("user", asked.prompt), Turn("assistant", candidate.text))
 
 
@@ -65,8 +65,7 @@ def fix(run: Run, number: int, seed: int | None = None) -> Request:
         raise BadRequest(sentence)
     request = follow_up(run, number, _FIX.format(reason=fenced(_shortened(candidate.why))), seed)
     *earlier, _answer = request.turns
-    before = run.request.prompt if run.request.mode != "chat" else ""
-    return replace(request, turns=(*earlier, Turn("assistant", _code(candidate, before))))
+    return replace(request, turns=(*earlier, Turn("assistant", _code(candidate))))
 
 
 def _answered(run: Run, number: int) -> Candidate:
@@ -76,8 +75,8 @@ def _answered(run: Run, number: int) -> Candidate:
     return candidate
 
 
-def _code(candidate: Candidate, before: str = "") -> str:
-    return fenced(before + candidate.code, candidate.block.language or "python")
+def _code(candidate: Candidate) -> str:
+    return fenced(candidate.code, candidate.block.language or "python")
 
 
 def _shortened(reason: str) -> str:

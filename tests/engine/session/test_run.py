@@ -394,3 +394,25 @@ class TestJson:
         assert result["candidates"][0]["tests"] is None
         assert result["metrics"]["ms_per_token"] == {"first": None, "last": None, "mean": None}
         assert {v for k, v in result["metrics"].items() if k != "ms_per_token"} == {None}
+
+
+COMPLETION = Request("def add(a, b):\n", 1, 1, mode="completion")
+GAP = Request("def add(a, b):\n    total = ", 1, 1, mode="fill-in-the-middle", suffix="\n    return total\n")
+
+
+@pytest.mark.parametrize(
+    ("request_", "text", "code"),
+    [
+        (COMPLETION, "    return a + b\n", "def add(a, b):\n    return a + b\n"),
+        (GAP, "a + b", "def add(a, b):\n    total = a + b\n    return total\n"),
+        (COMPLETION, '    """```py\n    >>> 1\n    ```"""\n', 'def add(a, b):\n    """```py\n    >>> 1\n    ```"""\n'),
+        (COMPLETION, "Here:\n```python\ndef add(a, b):\n    return a + b\n```\n", "def add(a, b):\n    return a + b\n"),
+        (COMPLETION, "", ""),
+        (Request("def add(a, b):", 1, 1), "return a", "return a"),  # in a chat, the prompt is no part of the code
+    ],
+)
+def test_the_code_of_a_completion_begins_with_its_prompt(request_: Request, text: str, code: str) -> None:
+    run = Run("r", request_, "assert True")
+    run.apply(CandidateFinished("r", 1, "done", "stop", text, 3, 0, 0, -0.1, 1.0))
+    assert run.candidates[1].code == code
+    assert run.next_to_test() == ([1] if code else [])
