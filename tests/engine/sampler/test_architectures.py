@@ -30,9 +30,8 @@ LATENT = GLU | {  # keys and values are cached as one latent per token
     "num_experts_per_tok": 2,
     "first_k_dense_replace": 1,
 }
-RUN = {
-    name: ARCHITECTURES[name] for name in ("llama", "qwen2", "starcoder2", "gemma2", "opt", "codegen", "gpt_neox")
-} | {
+RUN = {name: ARCHITECTURES[name] for name in ("llama", "qwen2", "starcoder2", "gemma2", "opt", "gpt_neox")} | {
+    "codegen": {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 512, "n_ctx": 512, "rotary_dim": 4},
     "qwen3": GLU | {"head_dim": 8},
     "gemma3_text": GLU
     | WINDOW
