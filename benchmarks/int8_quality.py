@@ -78,14 +78,14 @@ def main() -> None:
     prepare_environment()
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("models", nargs="*", default=MODELS)
-    print("| model | tokens | perplexity float32 | int8 | rise | same likeliest token |")
-    print("|---|---|---|---|---|---|")
+    print(f"| model | tokens | perplexity float32 | int8 | rise | within {GATE:.0%} | same likeliest token |")
+    print("|---|---|---|---|---|---|---|")
     for name in arguments.parse_args().models:
         int8, float32 = (_open(name, precision) for precision in ("int8", "float32"))
         found = compare(int8, float32)
         print(
             f"| {float32.name} | {found.tokens:,} | {found.float32:.3f} | {found.int8:.3f} | {found.rise:+.1%} "
-            f"| {found.agreement:.1%} |",
+            f"| {'yes' if found.rise <= GATE else 'no'} | {found.agreement:.1%} |",
             flush=True,
         )
 
