@@ -159,7 +159,7 @@ class SamplerEngine:
                     raise
                 # The target alone gives the same text; the person is told why it comes more slowly.
                 why = error if isinstance(error, BasslineError) else sentence_for(error, "loading it")
-                pair.note = f"Running without draft model: {why}"
+                pair.note = " ".join(filter(None, (pair.note, f"Running without draft model: {why}")))
         return pair
 
     @staticmethod
