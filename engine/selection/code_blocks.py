@@ -114,8 +114,11 @@ def solution(answer: str) -> CodeBlock:
 
     Of Python blocks: the first that defines a function or class, since what follows it is mostly an example of
     its use; unless a later block defines all of that again, as an improved version does. Of others: the longest.
-    Shell commands and printed output count only when there is nothing else.
+    Shell commands and printed output count only when there is nothing else. Code that began without a fence and ends
+    at one is what stands before it.
     """
+    if begun := _begun_without_fence(answer):
+        return CodeBlock(begun)
     found = [block for block in blocks(answer) if block.code.strip()]
     if not found:
         return CodeBlock(answer, fenced=False)
@@ -132,6 +135,16 @@ def solution(answer: str) -> CodeBlock:
     if chosen.language in _MARKDOWN and blocks(chosen.code):
         return solution(chosen.code)  # the answer came wrapped in a block of Markdown
     return chosen
+
+
+def _begun_without_fence(answer: str) -> str:
+    """What stands before the first fence, if that names no language and Python with a definition comes before it."""
+    lines = _LINE.findall(answer)
+    first = next((at for at, line in enumerate(lines) if _opening(line)), None)
+    if not first or (fence := _opening(lines[first])) is None or fence.language:
+        return ""
+    before = "".join(lines[:first])
+    return before if _definitions(CodeBlock(before)) else ""
 
 
 def parse_python(code: str) -> ast.Module | None:

@@ -211,3 +211,21 @@ def test_large_answers_take_no_time(answer: str) -> None:
 @pytest.mark.parametrize("code", ["(" * 5000, "-" * 50_000 + "1", "x = '\\d'", "\x00", "é" * 300_000, "if 1"])
 def test_parsing_a_candidate_never_raises_or_warns(code: str) -> None:
     parse_python(code)
+
+
+BARE = "def f(x):\n    return x\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        (f"{BARE}```", BARE),
+        (f"{BARE}```\n\nThis code defines a function.\n", BARE),
+        (f"{BARE}```\nAn example:\n```python\nf(1)\n```\n", BARE),
+        (f"Here it is:\n```\n{BARE}```\n", BARE),  # an opening fence: prose is no Python
+        (f"x = 1\n```\n{BARE}```\n", BARE),  # nothing is defined before it
+        (f"{BARE}```python\nf(1)\n```\n", "f(1)\n"),  # a language opens a block
+    ],
+)
+def test_code_that_began_without_a_fence_ends_at_the_first_one(answer: str, code: str) -> None:
+    assert solution(answer).code == code
