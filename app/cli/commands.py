@@ -26,7 +26,7 @@ from engine.runner.client import RunnerClient
 from engine.runner.protocol import Answer, ConsentNeeded, Test, TestFinished
 from engine.runner.report import Report
 from engine.session import settings
-from engine.session.export import AlreadyExists, check_folder, chosen, export_run
+from engine.session.export import AlreadyExists, check_folder, chosen, export_run, summed_up
 from engine.session.journal import history_file
 from engine.session.recorder import Recorder
 from engine.session.run import Run
@@ -119,7 +119,7 @@ def generate(arguments: argparse.Namespace) -> int:
     if run.metrics is not None:
         progress.note(summary.speed(run, run.metrics))
     if arguments.json:
-        print_object(run.result())
+        print_object(summed_up(run))
     elif (best := run.best()) is not None:
         print_code(run.candidates[best].code)
     if generation.interrupted:

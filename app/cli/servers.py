@@ -85,8 +85,10 @@ def _row(server: Server) -> dict[str, str | bool]:
 def _add(arguments: argparse.Namespace) -> None:
     ca_file = str(Path(arguments.ca_file).expanduser().absolute()) if arguments.ca_file else ""
     server = Server(arguments.name, arguments.address, arguments.model, ca_file, arguments.proxy)
+    before = next((each.address for each in servers() if each.name == server.name), server.address)
     kept = add(server, _ask_for_token() if arguments.token else None)
-    say(f"{kept.name} is {kept.address}{', its token is in the keyring' if kept.keeps_token else ''}.")
+    instead = f", no longer {before}" if before != kept.address else ""
+    say(f"{kept.name} is {kept.address}{instead}{', its token is in the keyring' if kept.keeps_token else ''}.")
 
 
 def _ask_for_token() -> Token:

@@ -37,7 +37,7 @@ from engine.sampler.device_model import DeviceModel, open_model
 from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.drafters.draft_model import DraftModelDrafter
 from engine.sampler.drafters.hybrid import HybridDrafter
-from engine.sampler.drafters.ngrams import Ngrams, table_for
+from engine.sampler.drafters.ngrams import table_for
 from engine.sampler.drafters.suffix import SuffixDrafter
 from engine.sampler.faults import is_out_of_memory, kind_of, sentence_for
 from engine.sampler.generation import Generation
@@ -72,13 +72,16 @@ class Resolver(Protocol):
 
 @dataclass
 class LoadedPair:
-    """A target that passed its self-check, and perhaps a draft of the same vocabulary."""
+    """A target that passed its self-check, and perhaps a draft of the same vocabulary.
+
+    ``suffix`` lives as long as they do: a follow-up, or more candidates, are copied from what was said before.
+    """
 
     target: LoadedModel
     ragged: RaggedModel
     context: int
     costs: CostTable
-    ngrams: Ngrams | None = None
+    suffix: SuffixDrafter
     draft: LoadedModel | None = None
     ragged_draft: RaggedModel | None = None
     note: str = ""
@@ -150,7 +153,8 @@ class SamplerEngine:
             ragged, target.name, target.precision, target.context, paths.data() / "costs", self._stop_if_cancelled
         )
         context = longest_context(target.module, target.context)
-        pair = LoadedPair(target, ragged, context, costs, table_for(target.tokenizer), note=ragged.note)
+        suffix = SuffixDrafter(table_for(target.tokenizer))
+        pair = LoadedPair(target, ragged, context, costs, suffix, note=ragged.note)
         if choice.draft:
             try:
                 self._add_draft(pair, self._open(choice.draft, choice, emit))
@@ -218,7 +222,7 @@ class SamplerEngine:
         if name == "none":
             return NoDrafter()
         if name == "suffix":
-            return SuffixDrafter(pair.ngrams)
+            return pair.suffix
         if pair.ragged_draft is None:
             raise BadRequest("No draft model is loaded; name one with --draft, or choose the suffix drafter.")
         model = DraftModelDrafter(pair.ragged_draft, rule)
@@ -228,4 +232,4 @@ class SamplerEngine:
             model = LoopedDraftDrafter(pair.ragged_draft, rule)
         if name == "draft-model":
             return model
-        return HybridDrafter(SuffixDrafter(pair.ngrams), model, LIMIT if how.policy in ("auto", "goodput") else None)
+        return HybridDrafter(pair.suffix, model, LIMIT if how.policy in ("auto", "goodput") else None)

@@ -187,23 +187,25 @@ def _earlier(folder: Path) -> set[str]:
     return {RESULT} | {n for n in names if isinstance(n, str) and (n == TESTS or _OURS.fullmatch(n))}
 
 
-def _record(run: Run, files: list[str]) -> dict[str, Any]:
+def summed_up(run: Run) -> dict[str, Any]:
+    """The whole run as one JSON object: what was asked of which models, what came of it, and which is best."""
     choice, ready = run.provenance.choice, run.provenance.ready
-    reports = {str(n): c.report.to_dict() for n, c in sorted(run.candidates.items()) if c.report}
     return {
-        "format": 1,
-        "saved_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "outcome": run.outcome or run.state,
         "reason": run.reason,
         "best": chosen(run),
-        "files": files,
         "request": asdict(run.request),
         "models": asdict(choice) if choice else None,
         "loaded": asdict(ready) if ready else None,
-        "reports": reports,
         "versions": run.provenance.versions,
         **run.result(),
     }
+
+
+def _record(run: Run, files: list[str]) -> dict[str, Any]:
+    reports = {str(n): c.report.to_dict() for n, c in sorted(run.candidates.items()) if c.report}
+    saved_at = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"format": 1, "saved_at": saved_at, "files": files, **summed_up(run), "reports": reports}
 
 
 def _as_json(record: dict[str, Any]) -> str:

@@ -37,7 +37,11 @@ _METRICS = (
     *("steps", "device", "precision", "drafter", "policy", "acceptance"),
     *("plain_step_share", "mean_draft_length", "speedup", "width"),
 )
-_LEFT_OVER = {"stopped": ("stopped", "cancelled"), "budget": ("cut", "budget")}
+_LEFT_OVER = {
+    "stopped": ("stopped", "cancelled"),
+    "budget": ("cut", "budget"),
+    "finished": ("stopped", "cancelled"),  # asked for when the last of the others had just ended
+}
 
 
 class Run:
@@ -175,6 +179,10 @@ class Run:
         assert self.ended, "a run that goes on takes further candidates by Add"
         self.state = "waiting"
         self.outcome = self.reason = self.details = ""
+        self.expect(request)
+
+    def expect(self, request: Request) -> None:
+        """Further candidates, as ``more`` gave them, are queued from now on; the engine takes them up when it can."""
         for number in request.numbers:
             self._candidate(number)
         self.request = replace(self.request, candidates=len(self.candidates))

@@ -73,7 +73,9 @@ def test_the_whole_path(tmp_path: Path, tests_file: Path) -> None:
     assert done.returncode == 0, done.stderr.decode()
 
     printed = json.loads(done.stdout)
-    assert list(printed) == ["candidates", "metrics"]
+    about = ["outcome", "reason", "best", "request", "models", "loaded", "versions"]
+    assert list(printed) == [*about, "candidates", "metrics"]
+    assert (printed["request"]["seed"], printed["outcome"]) == (7, "finished")
     assert list(printed["metrics"]) == METRIC_KEYS
     assert list(printed["metrics"]["ms_per_token"]) == ["first", "last", "mean"]
     assert printed["metrics"]["time_to_first_passing_s"] > 0

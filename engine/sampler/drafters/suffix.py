@@ -42,11 +42,15 @@ class SuffixDrafter:
     def __init__(self, ngrams: Ngrams | None = None):
         """``ngrams``: what to guess where nothing repeats, or None."""
         self._ngrams = ngrams
+        self._prompt: list[int] = []
+        self._places: defaultdict[tuple[int, ...], list[Place]] = defaultdict(list)
 
     def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
+        """A prompt that goes on from the last one, or is that one again, keeps what its candidates said."""
+        if self._prompt != list(prompt[: len(self._prompt)]):
+            self._places.clear()
+        self._prompt = list(prompt)
         self._text_of: dict[int, list[int]] = {}  # by candidate; finished ones stay and go on being copied from
-        self._places: defaultdict[tuple[int, ...], list[Place]] = defaultdict(list)
-        self._prompt_end = list(prompt[-LONGEST:])  # a candidate's text begins with it, so that matches cross over
         self._guesses: dict[int, Guess] = {}
         self._confidence = Confidence()
         text: list[int] = []
@@ -74,10 +78,11 @@ class SuffixDrafter:
                 self._confidence.learn(kind, token == truth)
                 if token != truth:
                     break
+        beginning = self._prompt[-LONGEST:]  # so that matches cross over from the prompt
         text = self._text_of.get(row.candidate)
         if text is None:
-            text = self._text_of[row.candidate] = list(self._prompt_end)
-        for token in row.tokens[len(text) - len(self._prompt_end) :]:
+            text = self._text_of[row.candidate] = list(beginning)
+        for token in row.tokens[len(text) - len(beginning) :]:
             self._append(text, token)
         return text
 

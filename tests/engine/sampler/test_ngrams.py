@@ -127,3 +127,21 @@ def test_no_prompt_was_counted_that_a_benchmark_measures():
     counted = PROMPTS.read_text(encoding="utf-8")
     assert names
     assert not [name for name in names if f"{name}(" in counted]
+
+
+def test_what_was_said_is_copied_from_when_the_conversation_goes_on():
+    drafter = SuffixDrafter()
+    drafter.begin([1, 2, 3], lambda done: True)
+    (row,) = new_rows([1], [1, 2, 3])
+    row.commit([20, 21, 22, 23, 24], [0.0] * 5)
+    drafter.propose([row], [4])
+
+    def guessed(prompt):
+        drafter.begin(prompt, lambda done: True)
+        (row,) = new_rows([1], prompt)
+        row.commit([20, 21], [0.0, 0.0])
+        return drafter.propose([row], [3]).tokens[0]
+
+    assert guessed([1, 2, 3, 9]) == [22, 23, 24]  # a follow-up
+    assert guessed([1, 2, 3, 9]) == [22, 23, 24]  # the same prompt again: more candidates
+    assert guessed([7, 8]) == []  # another matter
