@@ -26,7 +26,7 @@ NEEDS = {
     "import inspect\nassert inspect.signature(f)": "inspect",
     "import dataclasses\nassert dataclasses.asdict(f())": "asdict",
     "from dataclasses import asdict\nassert asdict(f())": "asdict",
-    "class T(unittest.TestCase):\n    def test_a(self):\n        with self.assertLogs(): f()": "assertLogs",
+    "import unittest\nclass T(unittest.TestCase):\n  def test_a(self):\n    with self.assertLogs(): f()": "assertLogs",
     "import solution\ndef test_a(): setattr(solution, 'x', 1)": "setattr",
     "assert issubclass(A, Enum)": "issubclass",
     "import doctest, solution\ndef test_a(): assert doctest.testmod(solution).failed == 0": "testmod",

@@ -140,7 +140,7 @@ def test_a_recurrent_model_as_transformers_ships_it_is_refused():
         "time_step_rank": 4,
     }
     module = build("mamba", options)
-    with pytest.raises(UnsupportedModel, match="mine has (linear attention|recurrent) layers"):
+    with pytest.raises(UnsupportedModel, match=r"mine has (linear attention|recurrent) layers"):
         refuse_by_name(module, "mine")
 
 
