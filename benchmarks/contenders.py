@@ -73,6 +73,13 @@ class OurEngine:
             raise BasslineError(finished.reason or f"The run ended as {finished.outcome}.")
         return finished
 
+    def forget(self) -> None:
+        """Let go of what a follow-up would go on from: the prompt's keys and values, and what was said.
+
+        Otherwise the next contender would be given the prompt, and drafts of this one's answers.
+        """
+        self.run(Request("-", 0, 1, sampling=Sampling(max_tokens=1), speculation=Speculation("suffix")))
+
     def close(self) -> None:
         self._engine.submit(Close())
         self._wait(Closed)
@@ -90,6 +97,7 @@ class Ours:
     speculation: Speculation
 
     def run(self, prompt: str, n: int, sampling: Sampling, seed: int) -> Timing:
+        self.engine.forget()
         request = Request(prompt, seed, n, sampling=sampling, speculation=self.speculation)
         metrics = self.engine.run(request).metrics
         assert metrics is not None
