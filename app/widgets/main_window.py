@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QSettings, Qt, Signal
+from PySide6.QtCore import QByteArray, QSettings, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QDragEnterEvent, QDropEvent, QKeySequence
 from PySide6.QtWidgets import (
     QMainWindow,
     QSplitter,
     QStackedWidget,
+    QStyle,
     QTabWidget,
     QVBoxLayout,
     QWidget,
@@ -226,9 +227,15 @@ class MainWindow(QMainWindow):
         if isinstance(geometry, QByteArray):
             self.restoreGeometry(geometry)
         else:
-            self.resize(1280, 760)
+            title_bar = self.style().pixelMetric(QStyle.PixelMetric.PM_TitleBarHeight)
+            self.resize(first_size(self.screen().availableSize(), title_bar))
         if isinstance(splitter, QByteArray):
             self._splitter.restoreState(splitter)
+
+
+def first_size(available: QSize, title_bar: int) -> QSize:
+    """What a window without a past opens with, title bar and all within what is ``available`` of the screen."""
+    return QSize(1280, 760).boundedTo(available - QSize(0, title_bar))
 
 
 def key_text(action: QAction) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -27,6 +27,7 @@ from app.actions import ACTIONS, MENUS, Situation, shortcuts_page
 from app.theme import Theme
 from app.widgets.code_editor import CodeEditor
 from app.widgets.loading_strip import in_numbers
+from app.widgets.main_window import first_size
 from engine.contract import Loading
 from tests.app.screenshots import STATES, names, take
 from tests.app.stage import Stage, stage
@@ -198,6 +199,13 @@ def test_size_is_remembered(theme: Theme, tmp_path: Path) -> None:
         second.window.resize(10, 10)
         assert (second.window.width(), second.window.height()) == (1000, 640)
     assert (tmp_path / "window.ini").exists()
+
+
+def test_the_first_window_and_its_title_bar_fit_the_screen(on: Stage) -> None:
+    assert first_size(QSize(1280, 720), 30) == QSize(1280, 690)
+    assert first_size(QSize(2560, 1400), 30) == QSize(1280, 760)
+    screen = on.window.screen().availableSize()
+    assert on.window.height() < screen.height()
 
 
 @pytest.mark.parametrize(
