@@ -73,7 +73,9 @@ class Running(QObject):
             return
         request = run.more(count)
         if not run.ended:
+            run.expect(request)
             self._loading.submit(Add(run.name, count))
+            self.changed.emit()
             return
 
         def go_on() -> None:

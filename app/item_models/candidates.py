@@ -70,7 +70,12 @@ class CandidatesModel(QAbstractListModel):
         self._touched.add(number)
 
     def flush(self) -> None:
-        """Tell the views of every candidate that was touched and now looks different. Once per tick: painting costs."""
+        """Tell the views of every candidate that is new, or was touched and now looks different.
+
+        Once per tick: painting costs.
+        """
+        for number in sorted(self._run.candidates.keys() - self._rates.keys()) if self._run else ():
+            self._insert(number)
         touched, self._touched = self._touched, set()
         for number in sorted(touched & self._rates.keys()):
             row = self._numbers.index(number)

@@ -165,6 +165,21 @@ def test_more_candidates_join_a_run_that_goes_on(on: Stage) -> None:
     assert on.window.page.tabs.count() == 4
 
 
+def test_further_candidates_wait_in_view_and_a_stop_ends_them(on: Stage) -> None:
+    on.generate(8)
+    on.until(lambda: generating(on))
+    on.do("generate_more")  # the clock stands: the engine has not taken them up
+    run, rows = on.controller.run, on.window.candidates
+    assert run is not None
+    assert rows.rowCount() == 16
+    assert {run.candidates[n].state for n in range(9, 17)} == {"queued"}
+    assert "of 16 finished" in on.window.windowTitle()
+    on.do("stop")
+    on.finish()
+    assert {run.candidates[n].state for n in range(9, 17)} == {"stopped"}
+    assert [rows.badge(row).word for row in range(8, 16)] == ["stopped"] * 8  # type: ignore[union-attr]
+
+
 def test_more_candidates_join_a_run_that_has_ended(on: Stage) -> None:
     on.generate(2)
     on.finish()

@@ -112,7 +112,7 @@ class TestEvents:
     @pytest.mark.parametrize(
         ("outcome", "state", "candidate"),
         [
-            ("finished", "finished", "failed"),
+            ("finished", "finished", "stopped"),
             ("budget", "finished", "cut"),
             ("stopped", "stopped", "stopped"),
             ("refused", "failed", "failed"),
