@@ -26,6 +26,7 @@ from engine.runner.client import RunnerClient
 from engine.runner.protocol import Answer, ConsentNeeded, Test, TestFinished
 from engine.runner.report import Report
 from engine.session import settings
+from engine.session.candidate import test_state
 from engine.session.export import AlreadyExists, check_folder, chosen, export_run, summed_up
 from engine.session.journal import history_file
 from engine.session.recorder import Recorder
@@ -156,7 +157,7 @@ def test(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_object(report.to_dict())
     else:
-        print(f"{report.verdict}: {report.passed} of {len(report.tests)} tests passed")
+        print(f"{test_state(report)}: {report.passed} of {len(report.tests)} tests passed")
         for name in report.weak:
             say(f"{name}: {report.lamps[name]}")
         for result in report.tests:

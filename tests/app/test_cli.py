@@ -152,7 +152,7 @@ def test_test_prints_the_verdict_alone(tests_file: Path, tmp_path: Path) -> None
     assert (done.returncode, json.loads(done.stdout)["verdict"], json.loads(done.stdout)["passed"]) == (0, "pass", 2)
     done = bassline("test", "--solution", wrong, "--tests", tests_file, "--yes")
     assert done.returncode == 1
-    assert done.stdout.decode().startswith("fail: 1 of 2 tests passed\n")
+    assert done.stdout.decode().startswith("failed: 1 of 2 tests passed\n")
     assert b"2216 == 1994" in done.stdout
 
 

@@ -304,7 +304,7 @@ class TestConsent:
         assert main(words) == 2
         assert "Nothing was run" in capsys.readouterr().err
         assert main([*words, "--yes"]) == 0
-        assert capsys.readouterr().out == "pass: 1 of 1 tests passed\n"
+        assert capsys.readouterr().out == "passed: 1 of 1 tests passed\n"
 
     def test_a_runner_that_never_answers(
         self, play: Callable[..., int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
