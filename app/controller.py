@@ -56,6 +56,7 @@ class Controller(QObject):
         super().__init__(window)
         self.window = window
         self._closing = False
+        self._question: question.Question | None = None  # whether to close, while it stands
         self.loading = ModelLoading(open_engine, self)
         self.running = Running(self.loading, self)
         self.testing = Testing(open_runner, self)
@@ -122,6 +123,8 @@ class Controller(QObject):
         self.loading.failed.connect(self._load_failed)
         for news in (self.testing.told, window.notice.said, window.status.flashed, self.running.told):
             news.connect(self.announcing.say)
+        for step in (self.loading.changed, self.running.changed, self.running.finished, self.testing.changed):
+            step.connect(self._keep_question_true)
         self.running.stuck.connect(self._offer_force)
         self.preferences.changed.connect(self._heed_settings)
         self._heed_settings()
@@ -189,13 +192,31 @@ class Controller(QObject):
         if not now.busy or self._closing:
             self.shut_down()
             return
+        self._question = dialog = question.closing(self.window, self._what_closing_stops(now))
+        dialog.accepted.connect(self.shut_down)
+        dialog.finished.connect(self._question_answered)
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+
+    def _what_closing_stops(self, now: Situation) -> str:
         doing = tr("The model is loading.") if now.loading else tr("Candidates are being generated.")
         if now.testing and not now.running:
             doing = tr("Tests are running.")
-        dialog = question.closing(self.window, doing, self.history.keeping)
-        dialog.accepted.connect(self.shut_down)
-        dialog.finished.connect(dialog.deleteLater)
-        dialog.open()
+        return question.closing_text(doing, self.history.keeping)
+
+    @Slot()
+    def _question_answered(self) -> None:
+        self._question = None
+
+    @Slot()
+    def _keep_question_true(self) -> None:
+        """While it stands, what it asks about may go over into something else, or end."""
+        if self._question is not None and not self._closing:
+            now = self.situation()
+            if now.busy:
+                self._question.text.setText(self._what_closing_stops(now))
+            else:
+                self._question.reject()
 
     def shut_down(self) -> None:
         """Refuse work, end the test boxes, then the engine and its thread, then the window."""

@@ -17,7 +17,8 @@ class Question(QDialog):
         column.setContentsMargins(20, 18, 20, 14)
         column.setSpacing(10)
         column.addWidget(label(title, role="title", wrap=True))
-        column.addWidget(label(text, wrap=True))
+        self.text = label(text, wrap=True)
+        column.addWidget(self.text)
         for point in points:
             column.addWidget(label(f"•  {point}", tone="warning", wrap=True))
         buttons = QDialogButtonBox()
@@ -76,9 +77,14 @@ def removing(parent: QWidget, title: str, size: str) -> Question:
     )
 
 
-def closing(parent: QWidget, doing: str, kept: bool) -> Question:
-    """``kept``: the history has what there is."""
+def closing(parent: QWidget, text: str) -> Question:
+    """``text`` is ``closing_text``'s, and may become another while the question stands."""
+    return Question(parent, tr("Close Bassline?"), text, (), tr("Stop and close"), tr("Keep working"))
+
+
+def closing_text(doing: str, kept: bool) -> str:
+    """``doing``: what goes on, a sentence; ``kept``: the history has what there is."""
     ending = tr("Closing stops it; what has come so far stays in the history.")
     if not kept:
         ending = tr("Closing stops it, and candidates that were not saved are lost.")
-    return Question(parent, tr("Close Bassline?"), f"{doing} {ending}", (), tr("Stop and close"), tr("Keep working"))
+    return f"{doing} {ending}"

@@ -125,6 +125,24 @@ def test_closing_while_busy_asks_one_question(slow: Stage, reach: Callable[[Stag
     assert slow.runner is None or slow.runner.closed
 
 
+def test_the_question_goes_with_what_it_asks_about(slow: Stage) -> None:
+    slow.do("test_as_finished")
+    slow.generate(2)
+    slow.until(lambda: slow.controller.situation().running)
+    slow.window.close()
+    question = slow.window.findChild(Question)
+    assert question is not None
+    assert question.text.text().startswith("Candidates are being generated.")
+    slow.finish()
+    assert question.isVisible()
+    assert question.text.text().startswith("Tests are running.")
+    assert slow.runner is not None
+    slow.runner.let_go()
+    slow.settle()
+    assert not [q for q in slow.window.findChildren(Question) if q.isVisible()]
+    assert slow.window.isVisible()
+
+
 def test_closing_when_nothing_runs_asks_nothing(slow: Stage) -> None:
     over: list[bool] = []
     slow.controller.closed.connect(over.append)
