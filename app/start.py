@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,7 +38,8 @@ def main(argv: list[str]) -> int:
     application.setQuitOnLastWindowClosed(False)  # our own event ends the loop, after an orderly shutdown
     alone = SingleInstance(paths.data())
     if not alone.claim():
-        return 0  # the window that is there has come to the front
+        print(tr("Bassline is already open; its window was brought to the front."), file=sys.stderr)
+        return 0
     crashes = CrashLog(paths.logs())
     with crashes.installed():
         controller = build(Theme(application), open_engine, RunnerClient, paths.settings(), history_file())

@@ -76,5 +76,6 @@ sys.exit(app.start.main([]))
         assert first.stdout.readline() == "shown\n"
         second = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=False)
         assert (second.returncode, second.stdout) == (0, "")
+        assert second.stderr == "Bassline is already open; its window was brought to the front.\n"
         assert first.stdout.readline() == "raised\n"
         assert first.wait(30) == 0
