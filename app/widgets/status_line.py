@@ -87,7 +87,7 @@ class StatusLine(QWidget):
 
 
 def run_in_words(run: Run, per_second: float | None) -> str:
-    """For example: 5 of 8 finished, 2 pass | first token 0.4 s | first finished 2.1 s | 486 tok/s | 1.9x faster."""
+    """For example: 5 of 8 finished, 2 passed | first token 0.4 s | first finished 2.1 s | 486 tok/s | 1.9x faster."""
     parts = (_progress(run), *_times(run), _rate(run, per_second), _drafts(run), *_gain(run.metrics))
     return APART.join(part for part in parts if part)
 
@@ -126,7 +126,7 @@ def _progress(run: Run) -> str:
     testing = sum(c.test_state in ("queued", "running") for c in candidates)
     count = tr("{n} of {all} finished").format(n=finished, all=len(run.candidates))
     if passing or any(c.report for c in candidates):
-        count += tr(", 1 passes") if passing == 1 else tr(", {n} pass").format(n=passing)
+        count += tr(", {n} passed").format(n=passing)
     if testing:
         count += tr(", {n} in test").format(n=testing)
     words = {
