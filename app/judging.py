@@ -1,5 +1,7 @@
 """When tests run, what a person is asked and told before, and what a first pass ends."""
 
+import warnings
+
 from PySide6.QtCore import QObject, Slot
 
 from app.dialogs import question
@@ -7,6 +9,7 @@ from app.running import Running
 from app.testing import Testing
 from app.widgets.main_window import MainWindow
 from app.words import tr
+from engine.runner.forms import BrokenTests, parse
 from engine.runner.protocol import Lamps
 
 TOLD = "told_about_running"
@@ -19,6 +22,7 @@ class Judging(QObject):
         super().__init__(parent)
         self._window, self._running, self._testing = window, running, testing
         self.allowed = True
+        self._broken = ""  # tests that a person was told cannot be used
         window.on("run_tests", self.run_tests)
         window.on("test_as_finished", self.test_finished_ones)
         window.on("stop_at_first_pass", self.test_finished_ones)
@@ -30,7 +34,9 @@ class Judging(QObject):
         testing.failed.connect(window.notice.say)
 
     def run_tests(self) -> None:
-        self._testing.test(self._window.tests.text())
+        """Tests that cannot be used are a sentence, and no candidate's error."""
+        self._broken = ""
+        self._test()
 
     def test_finished_ones(self) -> None:
         """Where that is wanted; not what a stop has cut off a moment ago."""
@@ -38,7 +44,15 @@ class Judging(QObject):
         wanted = window.is_on("test_as_finished") or window.is_on("stop_at_first_pass")
         stopped = run is not None and run.state == "stopping"
         if wanted and not stopped and not window.tests.blank and self.allowed:
-            self.run_tests()
+            self._test()
+
+    def _test(self) -> None:
+        tests = self._window.tests.text()
+        if not (sentence := objection(tests)):
+            self._testing.test(tests)
+        elif tests != self._broken:  # once, and not with every candidate that ends
+            self._broken = tests
+            self._window.notice.say(sentence)
 
     @Slot(int)
     def _first_pass(self, number: int) -> None:
@@ -69,3 +83,16 @@ class Judging(QObject):
             for id in ("test_as_finished", "stop_at_first_pass"):
                 self._window.actions_by_id[id].setChecked(False)
         self._testing.answer_consent(bool(result))
+
+
+def objection(tests: str) -> str:
+    """Why these tests cannot be used, in a sentence; empty when they can."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a "\d" in somebody's tests
+            parse(tests)
+    except BrokenTests as error:
+        return str(error)
+    except RecursionError:
+        return tr("Your tests are nested too deeply.")
+    return ""

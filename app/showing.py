@@ -45,7 +45,9 @@ class Showing(QObject):
     @Slot()
     def refresh(self) -> None:
         window, run = self._window, self._running.run
-        window.enable(self._situation())
+        now = self._situation()
+        window.enable(now)
+        window.candidates.mark_tests(run is not None and not now.past and window.tests.text() != run.tests)
         window.candidates.flush()
         window.page.refresh()
         window.context.show_length(self._length(self._loading.ready))

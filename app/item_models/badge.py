@@ -40,8 +40,11 @@ TESTS = {
 }
 
 
-def badge(candidate: Candidate, per_second: float | None, best: bool = False) -> Badge:
-    """A candidate in two short lines: what became of it, and how fast or like which it is."""
+def badge(candidate: Candidate, per_second: float | None, best: bool = False, outdated: bool = False) -> Badge:
+    """A candidate in two short lines: what became of it, and how fast or like which it is.
+
+    ``outdated``: its verdict is about other tests than those there are now.
+    """
     speed = tr("{rate:.0f} tok/s").format(rate=per_second) if per_second is not None else ""
     if candidate.test_state in TESTS:
         word, icon, tone = TESTS[candidate.test_state]
@@ -52,6 +55,8 @@ def badge(candidate: Candidate, per_second: float | None, best: bool = False) ->
         note = tr("same as {number}").format(number=candidate.group)
     elif candidate.fails_like is not None:
         note = tr("fails like {number}").format(number=candidate.fails_like.number)
+    if outdated:
+        return Badge(tr(word) + _count(candidate), tr("tests changed"), icon, "muted", best)
     return Badge(tr(word) + _count(candidate), tr("best") if best else note, icon, tone, best)
 
 
@@ -71,7 +76,7 @@ def _count(candidate: Candidate) -> str:
     )
 
 
-def in_words(candidate: Candidate, per_second: float | None) -> str:
+def in_words(candidate: Candidate, per_second: float | None, outdated: bool = False) -> str:
     """The whole row as a sentence, for screen readers and tooltips."""
     parts = [
         tr("Candidate {number}").format(number=candidate.number),
@@ -83,6 +88,8 @@ def in_words(candidate: Candidate, per_second: float | None) -> str:
         parts.append(tr("{rate:.0f} tokens per second").format(rate=per_second))
     if candidate.test_state != "not run":
         parts.append(tr("tests {label}").format(label=candidate.tests_label))
+    if outdated:
+        parts.append(tr("the tests have changed since"))
     if candidate.likeness:
         parts.append(candidate.likeness)
     return ", ".join(parts)

@@ -37,6 +37,7 @@ class CandidatesModel(QAbstractListModel):
         self._touched: set[int] = set()
         self._badges: dict[int, Badge] = {}  # as the views know them
         self.standing = Standing()
+        self._tests_changed = False
 
     @property
     def best(self) -> int:
@@ -91,6 +92,12 @@ class CandidatesModel(QAbstractListModel):
         if self._numbers:
             self.dataChanged.emit(self.index(0), self.index(len(self._numbers) - 1))
 
+    def mark_tests(self, changed: bool) -> None:
+        """Whether the tests are others now than those that the verdicts are about."""
+        if changed != self._tests_changed:
+            self._tests_changed = changed
+            self.touch_all()
+
     def row_of(self, number: int) -> int:
         """Its row, or -1."""
         return self._numbers.index(number) if number in self._numbers else -1
@@ -104,7 +111,8 @@ class CandidatesModel(QAbstractListModel):
         candidate = self.candidate(row)
         if candidate is None:
             return None
-        return badge(candidate, self._speed(candidate), candidate.number == self.best)
+        outdated = self._outdated(candidate)
+        return badge(candidate, self._speed(candidate), candidate.number == self.best, outdated)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802
         return 0 if parent.isValid() else len(self._numbers)
@@ -118,13 +126,17 @@ class CandidatesModel(QAbstractListModel):
         if role == Role.BEST:
             return candidate.number == self.best
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole):
-            words = in_words(candidate, self._speed(candidate))
+            words = in_words(candidate, self._speed(candidate), self._outdated(candidate))
             best = tr("Best so far: {reason}").format(reason=self.standing.reason)
             return f"{words}. {best}" if candidate.number == self.best else words
         if role in (Role.WORD, Role.NOTE, Role.ICON, Role.TONE):
-            shown = badge(candidate, self._speed(candidate), candidate.number == self.best)
+            shown = self.badge(index.row())
+            assert shown is not None
             return {Role.WORD: shown.word, Role.NOTE: shown.note, Role.ICON: shown.icon}.get(Role(role), shown.tone)
         return None
+
+    def _outdated(self, candidate: Candidate) -> bool:
+        return self._tests_changed and candidate.report is not None
 
     def _rank(self) -> bool:
         """Look for the best anew; whether it is another one now."""

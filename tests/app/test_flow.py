@@ -80,7 +80,7 @@ def test_tests_pick_and_f8_goes_there(on: Stage) -> None:
     on.settle()
     passing = [number for number, candidate in current(on).candidates.items() if candidate.passed]
     assert passing == [1, 3, 4]
-    assert "3 pass" in on.window.status.text
+    assert "3 passed" in on.window.status.text
     seen = []
     for _ in range(4):
         on.do("next_passing")
@@ -115,6 +115,38 @@ def test_changed_tests_void_the_verdicts(on: Stage) -> None:
     on.do("run_tests")
     on.settle()
     assert [test.tests for test in on.runner.heard[before:]] == ["assert roman_to_int('X') == 10"] * 2
+
+
+def test_verdicts_on_other_tests_are_marked(on: Stage) -> None:
+    on.generate(2)
+    on.finish()
+    on.do("run_tests")
+    on.settle()
+    rows, tests = on.window.candidates, on.window.tests.text()
+    on.window.tests.replace_text(tests + "assert roman_to_int('X') == 10\n")
+    assert [rows.badge(row).note for row in range(2)] == ["tests changed"] * 2  # type: ignore[union-attr]
+    assert "the tests have changed since" in rows.index(0).data()
+    on.window.tests.replace_text(tests)
+    assert "tests changed" not in [rows.badge(row).note for row in range(2)]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_tests_that_do_not_parse_are_one_sentence_and_nobodys_error(on: Stage, by_hand: bool) -> None:
+    said: list[str] = []
+    on.window.notice.said.connect(said.append)
+    on.window.tests.replace_text("x = 1\nassert x ==\n")
+    if not by_hand:
+        on.do("test_as_finished")
+    on.generate(3)
+    on.finish()
+    if by_hand:
+        on.do("run_tests")
+    assert [sentence[:39] for sentence in said] == ["Error: Your tests do not parse: line 2:"]
+    assert {candidate.test_state for candidate in current(on).candidates.values()} == {"not run"}
+    on.window.tests.replace_text("assert roman_to_int('X') == 10")
+    on.do("run_tests")
+    on.settle()
+    assert all(candidate.report for candidate in current(on).candidates.values())
 
 
 @pytest.mark.parametrize("text", [AWKWARD, f"Here:\r\n```python\r\n{AWKWARD}\r\n```\r\nDone.", "x = 1", ""])
