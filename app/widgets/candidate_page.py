@@ -171,8 +171,12 @@ class CandidatePage(QWidget):
         self._note.hide()
         fresh = way in (CODE, ANSWER) and not self._answer_in_view.follows(self._candidate())
         self.refresh()
-        if fresh and (self._number, way) in self._places:
-            self._answer_in_view.go_to(self._places[self._number, way])
+        candidate = self._candidate()
+        if fresh and candidate is not None:
+            place = self._places.get((self._number, way), Place())
+            if place.following and candidate.ended:  # there is no end to follow any more: from the beginning
+                place = Place(following=False)
+            self._answer_in_view.go_to(place)
 
     def _strip_or_list(self) -> None:
         many = self._model.rowCount() > MANY

@@ -29,6 +29,7 @@ from app.widgets.code_editor import CodeEditor
 from app.widgets.loading_strip import in_numbers
 from app.widgets.main_window import first_size
 from engine.contract import Loading
+from engine.scripted import Script, ScriptedCandidate
 from tests.app.screenshots import STATES, names, take
 from tests.app.stage import Stage, stage
 
@@ -236,6 +237,27 @@ def test_reader_keeps_the_place_in_each_candidate(on: Stage) -> None:
     assert not on.window.page.code.textCursor().hasSelection()
     on.do("candidate_1")
     assert on.window.page.code.textCursor().selectedText() == "total"
+
+
+def test_a_candidate_that_has_ended_opens_at_its_beginning(open_stage: Callable[..., Stage]) -> None:
+    on = open_stage(Script((ScriptedCandidate(tuple(f"line {n}\n" for n in range(200))),)))
+    on.write()
+    on.generate(2)
+    bar = on.window.page.code.verticalScrollBar()
+    on.until(lambda: on.controller.run is not None and on.controller.run.candidates[1].tokens > 120)
+    assert bar.value() == bar.maximum() > 0  # the end is followed while it streams
+    on.do("candidate_2")
+    assert bar.value() == bar.maximum() > 0
+    on.finish()
+    for number in (1, 2):
+        on.do(f"candidate_{number}")
+        assert (bar.value(), bar.maximum() > 0) == (0, True)
+    bar.setValue(20)
+    on.do("candidate_1")
+    on.do("candidate_2")
+    assert bar.value() == 20
+    on.controller.running.show(on.controller.run)  # opened again
+    assert bar.value() == 0
 
 
 def test_pictures_are_complete_and_small(theme: Theme, tmp_path: Path) -> None:
