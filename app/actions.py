@@ -3,7 +3,7 @@
 ``python -m app.actions > docs/shortcuts.md`` writes the page. No Qt here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from app import situation
@@ -16,6 +16,7 @@ __all__ = ["ACTIONS", "EDITOR_KEYS", "MENUS", "Action", "Situation", "shortcuts_
 class Action:
     """``blocked`` gives the sentence that says why it cannot be done now, or an empty string.
 
+    ``tip_now`` gives another tip than usual where the action does something else now, or an empty string.
     ``checkable``: it is on or off. ``apart``: a line in the menu before it. ``remembered``: on or off as it was when
     the window was closed.
     """
@@ -26,6 +27,7 @@ class Action:
     key: str = ""
     icon: str = ""
     blocked: Blocked = situation.never
+    tip_now: Callable[[Situation], str] = situation.never
     checkable: bool = False
     remembered: bool = False
     apart: bool = False
@@ -97,7 +99,15 @@ ACTIONS: tuple[Action, ...] = (
             "more",
             situation.generate_more,
         ),
-        Action("stop", "Stop", "Stop what is running; finished candidates stay", "Ctrl+.", "stop", situation.stop),
+        Action(
+            "stop",
+            "Stop",
+            "Stop what is running; finished candidates stay",
+            "Ctrl+.",
+            "stop",
+            situation.stop,
+            situation.stops_loading,
+        ),
         Action(
             "cancel_candidate",
             "Stop this candidate",

@@ -79,6 +79,11 @@ def stop(now: Situation) -> str:
     return "" if now.busy or now.preloading else "Nothing is running."
 
 
+def stops_loading(now: Situation) -> str:
+    only_loads = (now.loading or now.preloading) and not now.running and not now.testing
+    return "Stop loading the model" if only_loads else ""
+
+
 def cancel_candidate(now: Situation) -> str:
     return "" if now.current_runs else "This candidate is not running."
 

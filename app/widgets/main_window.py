@@ -90,7 +90,8 @@ class MainWindow(QMainWindow):
         self.situation = now
         for action in ACTIONS:
             reason, qt = action.blocked(now), self.actions_by_id[action.id]
-            tip = f"{tr(action.tip)} ({key_text(qt)})" if action.key else tr(action.tip)
+            tip = tr(action.tip_now(now) or action.tip)
+            tip = f"{tip} ({key_text(qt)})" if action.key else tip
             qt.setEnabled(not reason)
             qt.setToolTip(tr(reason) if reason else tip)
 
