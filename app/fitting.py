@@ -6,8 +6,10 @@ from PySide6.QtCore import QObject, QTimer, Slot
 
 from app.background import Errand
 from app.engines import SCRIPTED
+from app.item_models.models import size
 from app.loading import ModelLoading
 from app.widgets.main_window import MainWindow
+from app.words import tr
 from engine.contract import BasslineError, ModelChoice
 
 REST_MS = 300  # after the last change; also keeps it away from the window's first moments
@@ -15,7 +17,7 @@ REST_MS = 300  # after the last change; also keeps it away from the window's fir
 
 @dataclass(frozen=True)
 class Fit:
-    """``words`` empty: nothing is known without fetching the model."""
+    """``words`` empty: nothing is known without fetching the model. What is to be fetched comes first in them."""
 
     words: str = ""
     fits: bool = True
@@ -23,7 +25,8 @@ class Fit:
 
 def fit_of(choice: ModelChoice, candidates: int) -> Fit:
     """By the memory plan. Raises BasslineError when there is no such model or its files cannot be read."""
-    from engine.models.names import resolve  # these look at devices and files, and take a moment to import
+    from engine.models.library import listed  # these look at devices and files, and take a moment to import
+    from engine.models.names import resolve
     from engine.models.preparation import plan, shape_of
 
     parts = [resolve(name, precision=choice.precision) for name in (choice.model, choice.draft) if name]
@@ -33,6 +36,10 @@ def fit_of(choice: ModelChoice, candidates: int) -> Fit:
     draft = (parts[1], shapes[1]) if len(parts) > 1 and shapes[1] is not None else None
     memory = plan(parts[0], shapes[0], draft)
     words = memory.sentence(candidates)
+    wanted = {named.entry.name for named in parts if named.entry is not None}
+    fetched = sum(row.download_bytes for row in listed(precision=choice.precision) if row.name in wanted)
+    if fetched:
+        words = tr("{size} to fetch; {fit}").format(size=size(fetched), fit=words)
     return Fit(words[:1].upper() + words[1:], memory.largest_width(most=1) > 0)
 
 

@@ -10,6 +10,8 @@ from PySide6.QtWidgets import QDialog, QPushButton
 from app import running
 from app.fitting import Fit, fit_of
 from engine.contract import BasslineError, Cancel, Generate, Load, Message, ModelChoice
+from engine.models import hub, sources
+from engine.models.names import find_entry
 from engine.scripted import Script, ScriptedCandidate, ScriptedEngine, from_texts
 from tests.app.stage import Stage, StageClock
 
@@ -119,6 +121,7 @@ def test_a_preload_can_be_stopped(picky: tuple[Stage, list[Picky]]) -> None:
     preload(on, "good one")
     on.settle()
     assert on.window.actions_by_id["stop"].isEnabled()
+    assert on.window.actions_by_id["stop"].toolTip().startswith("Stop loading the model (")
     on.do("stop")
     on.until(lambda: on.controller.loading.preloading is None)
     assert on.controller.ready is None
@@ -375,6 +378,20 @@ def test_fit_is_said_before_anything_is_loaded(on: Stage) -> None:
     assert "GB free" in found.words
     on.window.bar.show_fit("Does not fit (9.1 of 4.0 GB free)", fits=False)
     assert on.window.bar._fit.property("tone") == "warning"
+
+
+def test_what_is_to_be_fetched_is_said_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BASSLINE_HOME", str(tmp_path))
+    monkeypatch.setattr(hub, "cached_repository", lambda *_: None)
+    assert fit_of(ModelChoice(), 8).words.startswith("491 MB to fetch; ")
+    default = find_entry("default")
+    assert default is not None
+    assert default.file is not None
+    place = sources.place(default.file)
+    place.parent.mkdir(parents=True)
+    with place.open("wb") as file:
+        file.truncate(default.file.bytes)
+    assert "to fetch" not in fit_of(ModelChoice(), 8).words
 
 
 def test_no_such_model_has_no_fit(tmp_path: Path) -> None:
