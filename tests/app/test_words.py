@@ -45,6 +45,8 @@ def texts(window: QWidget) -> Iterator[tuple[str, str]]:
         kind = type(widget).__name__
         if widget.objectName().startswith("qt_") or not widget.isVisibleTo(window):
             continue
+        if isinstance(widget, QAbstractButton) and isinstance(widget.parent(), QTabBar):
+            continue  # what scrolls a strip is Qt's to name
         if isinstance(widget, QLabel | QAbstractButton):
             yield kind, widget.text()
         if isinstance(widget, QLineEdit):
