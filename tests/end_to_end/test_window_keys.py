@@ -124,7 +124,7 @@ class Session:
     def run_tests(self) -> bool:
         """Whether they were run: where no box can be made a question appears, and the answer here is no."""
         self.desk.keys("ctrl+t")
-        settled = "(Stopped, |Failed, )?[0-9]+ of [0-9]+ finished, [0-9]+ pass(es)?$"
+        settled = "(Stopped, |Failed, )?[0-9]+ of [0-9]+ finished, [0-9]+ passed$"
         until(lambda: self.desk.shows(f"Bassline: {settled}") or self.desk.shows("Run the tests"), 60, "verdicts")
         if self.desk.shows("Run the tests"):
             self.desk.keys("Escape")
