@@ -2,11 +2,55 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
+from weakref import ref
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
+from shiboken6 import isValid
 
 from engine.contract import BasslineError
+
+
+class _Post(QObject):
+    """Brings what other threads say into the main thread. It outlives every window.
+
+    A signal emitted on an object that the main thread deletes at that very moment is a crash, and to ask beforehand
+    whether the object still lives does not help. So nothing that can die is touched on the other thread.
+    """
+
+    arrived = Signal(object)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrived.connect(self._deliver, Qt.ConnectionType.QueuedConnection)
+
+    @Slot(object)
+    def _deliver(self, letter: "_Letter") -> None:
+        owner = letter.owner()
+        if owner is not None and isValid(owner):
+            letter.call(owner)
+
+
+@cache
+def _post() -> _Post:
+    return _Post()
+
+
+@dataclass(frozen=True)
+class _Letter:
+    owner: "ref[QObject]"
+    call: Callable[[Any], None]
+
+
+def door_to(owner: QObject) -> Callable[[Callable[[Any], None]], None]:
+    """A function that any thread may call: what it is given is called with ``owner`` in the main thread, if that lives.
+
+    Ask for it in the main thread.
+    """
+    letter_box, weak = _post().arrived, ref(owner)
+    return lambda call: letter_box.emit(_Letter(weak, call))
 
 
 class Errand(QObject):
@@ -14,13 +58,11 @@ class Errand(QObject):
 
     done = Signal(object)
     failed = Signal(str)
-    _ended = Signal(int, object, str)
 
     def __init__(self, parent: QObject | None = None):
         super().__init__(parent)
         self._number = 0
         self._busy = False
-        self._ended.connect(self._take, Qt.ConnectionType.QueuedConnection)
 
     @property
     def busy(self) -> bool:
@@ -30,7 +72,7 @@ class Errand(QObject):
         """Start ``work``; what was under way before is forgotten."""
         self._number += 1
         self._busy = True
-        number = self._number
+        number, tell = self._number, door_to(self)
 
         def go() -> None:
             result, sentence = None, ""
@@ -40,10 +82,7 @@ class Errand(QObject):
                 sentence = str(error)
             except Exception as error:  # it would end unseen on this thread
                 sentence = f"Something went wrong inside Bassline: {error or type(error).__name__}."
-            try:
-                self._ended.emit(number, result, sentence)
-            except RuntimeError:  # the window has closed meanwhile
-                pass
+            tell(lambda errand: errand.take(number, result, sentence))
 
         threading.Thread(target=go, name="errand", daemon=True).start()
 
@@ -52,8 +91,8 @@ class Errand(QObject):
         self._number += 1
         self._busy = False
 
-    @Slot(int, object, str)
-    def _take(self, number: int, result: object, sentence: str) -> None:
+    def take(self, number: int, result: object, sentence: str) -> None:
+        """How it ended; called in the main thread."""
         if number != self._number:
             return
         self._busy = False

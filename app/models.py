@@ -4,9 +4,9 @@ import threading
 import time
 from dataclasses import dataclass
 
-from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtCore import QObject, Slot
 
-from app.background import Errand
+from app.background import Errand, door_to
 from app.dialogs import question
 from app.dialogs.models import ModelsDialog
 from app.engines import SCRIPTED
@@ -47,7 +47,6 @@ def survey(target: str) -> Survey:
 class Models(QObject):
     """The disk is looked at, and downloads run, on threads of their own; they go on when the dialog is closed."""
 
-    _stage = Signal(str, object)
 
     def __init__(self, window: MainWindow, theme: Theme, loading: ModelLoading, parent: QObject | None = None):
         super().__init__(parent)
@@ -63,7 +62,6 @@ class Models(QObject):
         self._fetch_errand.failed.connect(self._not_fetched)
         self._removing.done.connect(self._removed)
         self._removing.failed.connect(self._complain)
-        self._stage.connect(self._show_stage, Qt.ConnectionType.QueuedConnection)
         window.on("models", self.open)
         window.bar.model_chosen.connect(self.look)
         loading.ready_for.connect(self.look)
@@ -107,13 +105,13 @@ class Models(QObject):
         if self._fetching:
             return
         self._fetching, self._paused = name, threading.Event()
-        paused = self._paused
+        paused, door = self._paused, door_to(self)
 
         def tell(stage: Loading) -> None:
             now = time.monotonic()
             if now - self._told_at >= _TELL_S and not paused.is_set():
                 self._told_at = now
-                self._stage.emit(name, stage)
+                door(lambda models: models.show_stage(name, stage))
 
         def work() -> str:
             from engine.models.preparation import prepare
@@ -140,8 +138,7 @@ class Models(QObject):
         if self._dialog is not None:
             self._dialog.show_models(survey.models, reasons, self._loaded_name(survey.models))
 
-    @Slot(str, object)
-    def _show_stage(self, name: str, stage: Loading) -> None:
+    def show_stage(self, name: str, stage: Loading) -> None:
         if name == self._fetching:
             self._progress(stage)
 
