@@ -47,7 +47,6 @@ def survey(target: str) -> Survey:
 class Models(QObject):
     """The disk is looked at, and downloads run, on threads of their own; they go on when the dialog is closed."""
 
-
     def __init__(self, window: MainWindow, theme: Theme, loading: ModelLoading, parent: QObject | None = None):
         super().__init__(parent)
         self._window, self._theme, self._loading = window, theme, loading
