@@ -11,7 +11,8 @@ class Admission:
 
     def __init__(self, candidates: Iterable[int], widths: Widths):
         self.waiting = list(candidates)
-        self._widths, self._most = widths, max(widths.first, widths.then)
+        self._widths = widths
+        self._most: int | None = None  # that the memory holds, once it has turned out not to hold all
         self._first_wave: frozenset[int] = frozenset()
 
     def admit(self, active: Sequence[Row]) -> list[int]:
@@ -21,13 +22,10 @@ class Admission:
         self._first_wave = self._first_wave or frozenset(joining)
         return joining
 
-    def add(self, candidates: Iterable[int]) -> None:
-        """More were asked for. Where all were decoded at once, these are too."""
-        more = list(candidates)
-        self.waiting += more
-        if self._widths.first == self._widths.then == self._most:
-            self._widths = Widths(self._most + len(more), self._most + len(more))
-            self._most += len(more)
+    def add(self, candidates: Iterable[int], widths: Widths) -> None:
+        """More were asked for, and ``widths`` chosen anew. What the memory does not hold, it holds no better now."""
+        self.waiting += candidates
+        self._widths = widths
 
     def drop(self, candidate: int) -> bool:
         """Forget one that waits; False if it does not."""
@@ -43,4 +41,5 @@ class Admission:
 
     def _width(self, active: Sequence[Row]) -> int:
         alone = not self._first_wave or any(row.candidate in self._first_wave for row in active)
-        return min(self._widths.first if alone else self._widths.then, self._most)
+        width = self._widths.first if alone else self._widths.then
+        return width if self._most is None else min(width, self._most)

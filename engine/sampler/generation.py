@@ -86,7 +86,8 @@ class Generation:
     def _decode(self) -> str:
         prompt = self.model.encode(self.request)
         room = self._room(len(prompt))
-        self._admission = Admission(self.request.numbers, self._widths(len(prompt)))
+        self.decoder.costs.context = len(prompt)
+        self._admission = Admission(self.request.numbers, self._widths(self.request.candidates))
         self.emit(RunStarted(self.run, len(prompt), tuple(self.request.numbers), self.request.seed))
         target = self.decoder.target
         logits = target.prefill(prompt, lambda done: self._prompt_read(done, len(prompt)))
@@ -132,12 +133,10 @@ class Generation:
         self._admission.send_back(rows, most=len(rows) // 2)
         release_cached_memory()
 
-    def _widths(self, prompt_length: int) -> Widths:
+    def _widths(self, candidates: int) -> Widths:
         if self.request.width:
             return Widths(self.request.width, self.request.width)
-        costs = self.decoder.costs
-        costs.context = prompt_length
-        return choose_widths(costs, self.request.candidates, self.request.goal)
+        return choose_widths(self.decoder.costs, candidates, self.request.goal)
 
     def _room(self, prompt_length: int) -> int:
         """Tokens that may follow the prompt."""
@@ -166,7 +165,8 @@ class Generation:
         for message in self.mailbox.during(self.run):
             if isinstance(message, Add):
                 first = max([self.request.numbers[-1], *self._rows, *self._admission.waiting]) + 1
-                self._admission.add(range(first, first + message.count))
+                together = len(self._admission.waiting) + len(self.decoder.rows) + message.count
+                self._admission.add(range(first, first + message.count), self._widths(together))
             elif message.candidate is None:
                 self._stopped = True
             else:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from engine.sampler.cost_table import CostTable
 
 PASS_RATES = (0.1, 0.3, 0.5, 0.7, 0.9)  # chances that a candidate is right, each as likely as the others
-CLOSE = 0.98  # of the best rate: a narrower batch that comes so near finishes its first rows sooner
+CLOSE = 1.02  # times the least time: a narrower batch that comes so near finishes its first rows sooner
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,11 @@ def choose_widths(costs: CostTable, candidates: int, goal: str) -> Widths:
 
 
 def fastest_width(costs: CostTable, candidates: int) -> int:
-    """The least width with (nearly) the most tokens per second."""
-    rates = {width: width / costs.seconds(width) for width in range(1, candidates + 1)}
-    best = max(rates.values())
-    return next(width for width, rate in rates.items() if rate >= CLOSE * best)
+    """The least width with which (nearly) the least time passes until all are there."""
+    # Where none is ever right, the time to the first right one is the time to the last.
+    times = {width: _time_to_pass(costs, candidates, width, width, 0.0) for width in range(1, candidates + 1)}
+    least = min(times.values())
+    return next(width for width, time in times.items() if time <= CLOSE * least)
 
 
 def _soonest_width(costs: CostTable, candidates: int, then: int) -> int:

@@ -204,7 +204,9 @@ def test_whole_answers_are_those_of_the_ragged_model(drafter):
 
 
 def test_the_kernel_itself_in_the_interpreter():
-    triton_attention = pytest.importorskip("kernels.attention.triton").packed_attention
+    triton_attention = pytest.importorskip(
+        "kernels.attention.triton", reason="triton has no wheel for this platform"
+    ).packed_attention
     stock = build("gpt_oss")  # windows and sinks
     plain = RaggedModel(copy.deepcopy(stock), VOCABULARY)
     device = open_device(stock, attention=triton_attention, capture=Refuse())
@@ -226,7 +228,7 @@ def test_on_a_cpu_the_door_is_the_ragged_model():
 @pytest.mark.parametrize("capture", [Rerun, Refuse])
 def test_the_looped_draft_drafts_what_the_plain_one_does(capture):
     """D1 and D5: a draft equal to the target is always right, and one that is not changes no token."""
-    loops = pytest.importorskip("engine.sampler.drafters.draft_loop")
+    loops = pytest.importorskip("engine.sampler.drafters.draft_loop", reason="triton has no wheel for this platform")
     stock, prompt = build(spread=0.4), [3, 4, 5, 6]
     samplings = {1: Sampling(temperature=0.9, top_p=0.9), 2: Sampling(temperature=0), 3: Sampling(temperature=1.2)}
     found = []

@@ -331,6 +331,18 @@ def test_however_many_at_a_time_the_texts_are_the_same(talk, width):
     assert of(RunFinished, events)[0].metrics.width == min(width, 5)
 
 
+def test_more_candidates_keep_to_the_width_that_was_asked_for(talk):
+    asked = []
+
+    def react(event, submit):
+        if isinstance(event, StepDone) and event.steps == 2 and not asked:
+            asked.append(submit(Add("a", 4)))
+
+    events = talk([LOAD, Generate("a", replace(request(2, tokens=40, drafter="none"), width=2))], react)
+    assert len(texts(events)) == 6
+    assert max(event.active for event in of(StepDone, events)) == 2
+
+
 def test_what_speculation_did_is_told(talk):
     def numbers(**how):
         return of(RunFinished, talk([LOAD, Generate("a", request(2, tokens=40, **how))]))[0].metrics

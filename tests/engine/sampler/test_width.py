@@ -21,7 +21,7 @@ def test_rows_that_cost_in_full_are_taken_one_by_one():
     assert choose_widths(STEEP, 8, "first") == Widths(1, 1)
 
 
-@pytest.mark.parametrize("n", [8, 16])
+@pytest.mark.parametrize("n", [8, 16, 32])
 def test_a_laptop_writes_all_at_once_but_looks_for_the_first_with_few(n):
     assert choose_widths(LAPTOP, n, "all") == Widths(n, n)
     first = choose_widths(LAPTOP, n, "first")
