@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import torch
 
+from benchmarks.models import loaded
 from engine.contract import (
     BasslineError,
     Close,
@@ -27,7 +28,6 @@ from engine.contract import (
     Sampling,
     Speculation,
 )
-from engine.models.loader import LoadedModel, load
 from engine.sampler.engine import SamplerEngine
 
 
@@ -121,9 +121,7 @@ class Stock:
 
     def __init__(self, name: str, model: str, precision: str):
         self.name = name
-        self._model: LoadedModel = load(
-            model, precision=precision, device="auto", offline=False, progress=lambda _: None, cancelled=lambda: False
-        )
+        self._model = loaded(model, precision)
         self._model.module.set_attn_implementation("sdpa")  # type: ignore[operator]
 
     @torch.inference_mode()
@@ -159,9 +157,7 @@ class LlamaCpp:
     def __init__(self, name: str, model: str, python: Path, gguf: Path, most: int, max_tokens: int):
         """``python``: the interpreter of the peers' environment; ``most``: sequences; prompts of up to 512 tokens."""
         self.name = name
-        self._model = load(
-            model, precision="auto", device="cpu", offline=True, progress=lambda _: None, cancelled=lambda: False
-        )
+        self._model = loaded(model, device="cpu")
         script = Path(__file__).parent / "peers" / "llama.py"
         command = [python, script, gguf, most, 512 + max_tokens, torch.get_num_threads()]
         self._process = subprocess.Popen(

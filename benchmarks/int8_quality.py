@@ -15,9 +15,10 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.models import loaded
 from engine.contract import Request
 from engine.device import prepare_environment
-from engine.models.loader import LoadedModel, load
+from engine.models.loader import LoadedModel
 
 MODELS = ("smollm2-135m", "qwen2.5-coder-0.5b")
 MODULES = (
@@ -81,17 +82,13 @@ def main() -> None:
     print(f"| model | tokens | perplexity float32 | int8 | rise | within {GATE:.0%} | same likeliest token |")
     print("|---|---|---|---|---|---|---|")
     for name in arguments.parse_args().models:
-        int8, float32 = (_open(name, precision) for precision in ("int8", "float32"))
+        int8, float32 = (loaded(name, precision, "cpu") for precision in ("int8", "float32"))
         found = compare(int8, float32)
         print(
             f"| {float32.name} | {found.tokens:,} | {found.float32:.3f} | {found.int8:.3f} | {found.rise:+.1%} "
             f"| {'yes' if found.rise <= GATE else 'no'} | {found.agreement:.1%} |",
             flush=True,
         )
-
-
-def _open(name: str, precision: str) -> LoadedModel:
-    return load(name, precision=precision, device="cpu", progress=lambda _: None, cancelled=lambda: False)
 
 
 if __name__ == "__main__":

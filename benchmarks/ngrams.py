@@ -21,17 +21,12 @@ prepare_environment()  # before torch is imported
 
 import numpy as np  # noqa: E402
 
+from benchmarks.models import answers, loaded  # noqa: E402
 from engine.contract import Request, Sampling  # noqa: E402
-from engine.models.loader import LoadedModel, load  # noqa: E402
-from engine.sampler.acceptance import Coupled  # noqa: E402
-from engine.sampler.cost_table import CostTable  # noqa: E402
-from engine.sampler.decoder import Decoder  # noqa: E402
-from engine.sampler.drafters import NoDrafter  # noqa: E402
+from engine.models.loader import LoadedModel  # noqa: E402
 from engine.sampler.drafters.ngrams import CLASSES, EMPTY, LONGEST, Ngrams  # noqa: E402
 from engine.sampler.engine import exact_cache_dtype  # noqa: E402
-from engine.sampler.policies.fixed import Fixed  # noqa: E402
 from engine.sampler.ragged_model import RaggedModel  # noqa: E402
-from engine.sampler.stopping import Limits, Row  # noqa: E402
 
 PROMPTS = Path(__file__).with_name("ngram_prompts.txt")
 SEED = 7
@@ -44,16 +39,9 @@ Context = tuple[int, ...]
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
-    model = load(
-        options.model,
-        precision="auto",
-        device="auto",
-        offline=False,
-        progress=lambda _: None,
-        cancelled=lambda: False,
-    )
+    model = loaded(options.model)
     found: list[Answers] = []
-    for found in answers(model, PROMPTS.read_text(encoding="utf-8").splitlines(), options):
+    for found in answered(model, PROMPTS.read_text(encoding="utf-8").splitlines(), options):
         tokens = sum(len(answer) for _, many in found for answer in many)
         print(f"{len(found)} prompts, {tokens:,} tokens", file=sys.stderr)
     right = reliability([(found[::2], found[1::2]), (found[1::2], found[::2])])
@@ -78,33 +66,18 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def answers(model: LoadedModel, prompts: list[str], options: argparse.Namespace) -> Iterator[list[Answers]]:
+def answered(model: LoadedModel, prompts: list[str], options: argparse.Namespace) -> Iterator[list[Answers]]:
     """All answers so far, after each prompt."""
     found: list[Answers] = json.loads(options.answers.read_text()) if options.answers.exists() else []
     yield found
     ragged = RaggedModel(model.module, model.vocabulary, cache_dtype=exact_cache_dtype(model))
     for prompt in prompts[len(found) :]:
         request = Request(prompt, SEED, options.samples, sampling=Sampling(max_tokens=options.max_tokens))
-        found.append(_answer(model, ragged, request))
+        found.append(answers(model, ragged, request))
         part = options.answers.with_suffix(".part")
         part.write_text(json.dumps(found))
         os.replace(part, options.answers)
         yield found
-
-
-def _answer(model: LoadedModel, ragged: RaggedModel, request: Request) -> Answers:
-    prompt = model.encode(request)
-    decoder = Decoder(ragged, NoDrafter(), Fixed(0), Coupled(), CostTable({1: 1.0}))
-    limits = Limits(model.eos_ids, request.sampling.max_tokens)
-    rows = [Row(n, request.seed, prompt, limits, model.decode, request.sampling) for n in request.numbers]
-    logits = ragged.prefill(prompt)
-    assert logits is not None
-    decoder.join(rows, logits)
-    decoder.leave()
-    while decoder.rows:
-        decoder.step()
-        decoder.leave()
-    return prompt, [row.tokens for row in rows]
 
 
 def counted(found: Iterable[Answers]) -> dict[Context, Counter[int]]:

@@ -24,9 +24,10 @@ from engine.device import prepare_environment
 prepare_environment()  # before torch is imported
 
 from benchmarks.machine import QUIET, facts, others_load  # noqa: E402
+from benchmarks.models import loaded  # noqa: E402
 from benchmarks.prompts import PROMPTS  # noqa: E402
 from engine.contract import Request, Sampling  # noqa: E402
-from engine.models.loader import LoadedModel, load  # noqa: E402
+from engine.models.loader import LoadedModel  # noqa: E402
 from engine.sampler.acceptance import Coupled  # noqa: E402
 from engine.sampler.cost_table import CostTable  # noqa: E402
 from engine.sampler.decoder import Decoder  # noqa: E402
@@ -46,14 +47,7 @@ WARM_UP = 8  # steps that are not counted
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
-    model = load(
-        options.model,
-        precision="int8",
-        device="cpu",
-        offline=False,
-        progress=lambda _: None,
-        cancelled=lambda: False,
-    )
+    model = loaded(options.model, "int8", "cpu")
     ragged = RaggedModel(model.module, model.vocabulary, cache_dtype=exact_cache_dtype(model))
     loads, steps = [], {}
     for n in options.n:

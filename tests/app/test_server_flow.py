@@ -16,19 +16,14 @@ from app.engines import open_engine, recorded_answers
 from engine.server import client
 from engine.session.servers import Server, Token, add
 from tests.app.stage import ASSERTS, PROMPT, Stage
-from tests.engine.server.fake import Exchange, FakeServer, Polite
+from tests.engine.server.fake import Exchange, FakeServer, Polite, at_home
 
 SECRET = "sk-very-secret-1234567890"
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("BASSLINE_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("BASSLINE_SERVER_TOKEN", raising=False)
-    for name in ("http_proxy", "https_proxy", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.upper(), raising=False)
-    return tmp_path / "home"
+    return at_home(tmp_path / "home", monkeypatch)
 
 
 @pytest.fixture

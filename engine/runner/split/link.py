@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 import traceback
+from abc import abstractmethod
 from typing import Any
 
 from engine.runner.split.crossing import Crossing, Letter, Severed
@@ -37,8 +38,9 @@ class Link(Crossing):
 
     # What a side adds to it.
 
+    @abstractmethod
     def serve(self, operation: str, arguments: tuple[Any, ...]) -> Any:
-        raise NotImplementedError
+        """Answer a question of the other side."""
 
     def news(self, letter: Letter) -> dict[str, Any]:
         """What the next message carries besides the question or the answer."""

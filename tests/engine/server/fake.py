@@ -9,12 +9,25 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
+
+TOKEN = "BASSLINE_SERVER_TOKEN"
+PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 WORDS = ["apple", "river", "stone", "cloud", "lamp", "forest", "copper", "violin"]
 MODELS = [{"id": "small", "object": "model", "max_model_len": 4096}, {"id": "large", "object": "model"}]
+
+
+def at_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh ``BASSLINE_HOME``, no token, and no proxy between here and the test's own server."""
+    monkeypatch.setenv("BASSLINE_HOME", str(home))
+    for name in (TOKEN, *PROXIES, *map(str.upper, PROXIES)):
+        monkeypatch.delenv(name, raising=False)
+    return home
 
 
 @dataclass

@@ -1,0 +1,34 @@
+"""Models for benchmarks: loaded without a word, and asked without an engine around them."""
+
+from engine.contract import Request
+from engine.models.loader import LoadedModel, load
+from engine.sampler.acceptance import Coupled
+from engine.sampler.cost_table import CostTable
+from engine.sampler.decoder import Decoder
+from engine.sampler.drafters.suffix import SuffixDrafter
+from engine.sampler.policies.fixed import Fixed
+from engine.sampler.ragged_model import RaggedModel
+from engine.sampler.stopping import Limits, Row
+
+
+def loaded(name: str, precision: str = "auto", device: str = "auto") -> LoadedModel:
+    """See ``engine.models.loader.load``; what is missing is fetched first."""
+    return load(name, precision=precision, device=device, progress=lambda _: None, cancelled=lambda: False)
+
+
+def answers(model: LoadedModel, ragged: RaggedModel, request: Request) -> tuple[list[int], list[list[int]]]:
+    """The prompt's ids, and those of every candidate to its end."""
+    prompt = model.encode(request)
+    # Under the coupled rule no draft changes a token; these only save time.
+    decoder = Decoder(ragged, SuffixDrafter(), Fixed(2), Coupled(), CostTable({1: 1.0}))
+    limits = Limits(model.eos_ids, request.sampling.max_tokens)
+    rows = [Row(n, request.seed, prompt, limits, model.decode, request.sampling) for n in request.numbers]
+    logits = ragged.prefill(prompt)
+    assert logits is not None
+    decoder.drafter.begin(prompt, lambda done: True)
+    decoder.join(rows, logits)
+    decoder.leave()
+    while decoder.rows:
+        decoder.step()
+        decoder.leave()
+    return prompt, [row.tokens for row in rows]
