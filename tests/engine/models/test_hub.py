@@ -82,7 +82,7 @@ def test_a_repository_lands_in_the_hubs_own_cache(repository, home):
     assert huggingface_hub.snapshot_download(NAME, local_files_only=True) == str(folder)
     assert hub.cached_repository(NAME) == folder
     assert fetch.seen[-1].done == fetch.seen[-1].total == sum(map(len, repository.files.values()))
-    (found,) = huggingface_hub.scan_cache_dir().repos
+    (found,) = huggingface_hub.scan_cache_dir(huggingface_hub.constants.HF_HUB_CACHE).repos
     assert (found.repo_id, found.size_on_disk) == (NAME, fetch.seen[-1].total)
 
 
