@@ -1,193 +1,96 @@
-"""Ways to get n answers to one prompt, behind one call, so that they can be interleaved."""
+"""Ways to get n answers to one prompt, by name, so that they can be interleaved."""
 
-import json
-import queue
-import subprocess
-import threading
-import time
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from statistics import mean
-from typing import Any, Protocol
 
-import torch
+from benchmarks.apart import Apart
+from benchmarks.llama import LlamaCpp
+from benchmarks.models import encoder, gguf_of
+from benchmarks.our_engine import OurEngine
+from benchmarks.stock import Stock
+from benchmarks.timing import Timing
+from engine.contract import ModelChoice, Request, Speculation
 
-from benchmarks.models import loaded
-from engine.contract import (
-    BasslineError,
-    Close,
-    Closed,
-    Event,
-    Generate,
-    Load,
-    LoadFailed,
-    ModelChoice,
-    Ready,
-    Request,
-    RunFinished,
-    Sampling,
-    Speculation,
-)
-from engine.sampler.engine import SamplerEngine
-
-
-@dataclass(frozen=True)
-class Timing:
-    """One run. ms per token as in the BASS paper: of the first and last candidate to finish, and the mean."""
-
-    ms_first: float
-    ms_last: float
-    ms_mean: float
-    tokens_per_second: float
-    first_token_s: float | None
-    tokens: int
-    acceptance: float | None = None
-    draft_length: float | None = None
-    plain_share: float | None = None
+OURS = {
+    "no draft": Speculation("none", "fixed:0"),
+    "goodput": Speculation("auto", "goodput"),
+    "suffix": Speculation("suffix", "goodput"),
+    "draft model": Speculation("draft-model", "goodput"),
+    "hybrid": Speculation("hybrid", "goodput"),
+    "bass": Speculation("auto", "bass"),
+    "fixed 4": Speculation("auto", "fixed:4"),
+    "goodput, rejection": Speculation("auto", "goodput", "rejection"),
+    "suffix, rejection": Speculation("suffix", "goodput", "rejection"),
+    "draft model, rejection": Speculation("draft-model", "goodput", "rejection"),
+    "hybrid, rejection": Speculation("hybrid", "goodput", "rejection"),
+}
+STOCK = {"stock float32": "float32", "stock int8": "int8"}
+ASSISTED = "assisted"
+LLAMA = "llama.cpp"
+NAMES = (*OURS, *STOCK, ASSISTED, LLAMA)
+# What a contender cannot do: for how many candidates it stands, and why for no more.
+LIMITED = {ASSISTED: (1, "transformers' assisted generation decodes one candidate at a time")}
 
 
-class Contender(Protocol):
-    @property
-    def name(self) -> str: ...
-
-    def run(self, prompt: str, n: int, sampling: Sampling, seed: int) -> Timing: ...
-
-
-class OurEngine:
-    """One sampler on its thread, shared by all our contenders: they differ only in how they speculate."""
-
-    def __init__(self, choice: ModelChoice):
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-        self._engine = SamplerEngine()
-        threading.Thread(target=self._engine.run, args=(self._events.put,), daemon=True).start()
-        self._engine.submit(Load(choice))
-        ready = self._wait(Ready | LoadFailed)
-        if isinstance(ready, LoadFailed):
-            raise BasslineError(ready.reason)
-
-    def run(self, request: Request) -> RunFinished:
-        self._engine.submit(Generate("bench", request))
-        finished = self._wait(RunFinished)
-        assert isinstance(finished, RunFinished)
-        if finished.outcome != "finished":
-            raise BasslineError(finished.reason or f"The run ended as {finished.outcome}.")
-        return finished
-
-    def forget(self) -> None:
-        """Let go of what a follow-up would go on from: the prompt's keys and values, and what was said.
-
-        Otherwise the next contender would be given the prompt, and drafts of this one's answers.
-        """
-        self.run(Request("-", 0, 1, sampling=Sampling(max_tokens=1), speculation=Speculation("suffix")))
-
-    def close(self) -> None:
-        self._engine.submit(Close())
-        self._wait(Closed)
-
-    def _wait(self, kind: object) -> Event:
-        while not isinstance(event := self._events.get(), kind):  # type: ignore[arg-type]
-            pass
-        return event
+Engine = Apart | LlamaCpp
 
 
 @dataclass(frozen=True)
-class Ours:
+class Contender:
+    """Our contenders share one engine: they differ only in how they speculate."""
+
     name: str
-    engine: OurEngine
-    speculation: Speculation
+    engine: Engine
+    speculation: Speculation = field(default_factory=Speculation)
 
-    def run(self, prompt: str, n: int, sampling: Sampling, seed: int) -> Timing:
-        self.engine.forget()
-        request = Request(prompt, seed, n, sampling=sampling, speculation=self.speculation)
-        metrics = self.engine.run(request).metrics
-        assert metrics is not None
-        assert metrics.tokens_per_second is not None
-        decode_s = metrics.total_s - (metrics.time_to_first_token_s or 0.0)
-        return Timing(
-            metrics.ms_per_token_first or 0.0,
-            metrics.ms_per_token_last or 0.0,
-            metrics.ms_per_token_mean or 0.0,
-            metrics.tokens_per_second,
-            metrics.time_to_first_token_s,
-            round(metrics.tokens_per_second * decode_s),
-            metrics.acceptance_rate,
-            metrics.mean_draft_length,
-            metrics.plain_step_share,
-        )
+    def run(self, request: Request) -> Timing:
+        return self.engine.answer(replace(request, speculation=self.speculation))
 
 
-class Stock:
-    """transformers' own ``generate``: one call, all answers when the longest is done."""
+@dataclass(frozen=True)
+class Setting:
+    """What the contenders are opened with. ``most``: candidates; ``gguf``: None for the file the model is made of."""
 
-    def __init__(self, name: str, model: str, precision: str):
-        self.name = name
-        self._model = loaded(model, precision)
-        self._model.module.set_attn_implementation("sdpa")  # type: ignore[operator]
-
-    @torch.inference_mode()
-    def run(self, prompt: str, n: int, sampling: Sampling, seed: int) -> Timing:
-        torch.manual_seed(seed)
-        ids = torch.tensor([self._model.encode(Request(prompt, 0))], device=self._model.device)
-        start = time.perf_counter()
-        out = self._model.module.generate(  # type: ignore[operator]
-            ids,
-            attention_mask=torch.ones_like(ids),
-            do_sample=sampling.temperature > 0,
-            temperature=sampling.temperature or None,
-            top_p=sampling.top_p,
-            top_k=sampling.top_k or None,
-            max_new_tokens=sampling.max_tokens,
-            num_return_sequences=n,
-            eos_token_id=sorted(self._model.eos_ids),
-            pad_token_id=min(self._model.eos_ids),
-        )
-        seconds = time.perf_counter() - start
-        counts = [self._length(row) for row in out[:, ids.shape[1] :].tolist()]
-        per_token = sorted(1e3 * seconds / count for count in counts)
-        # Nothing is delivered before the end: a short answer waits for the longest.
-        return Timing(per_token[0], per_token[-1], mean(per_token), sum(counts) / seconds, None, sum(counts))
-
-    def _length(self, row: list[int]) -> int:
-        return next((at + 1 for at, token in enumerate(row) if token in self._model.eos_ids), len(row))
+    model: str
+    draft: str
+    precision: str
+    most: int
+    max_tokens: int
+    peer_python: Path
+    gguf: Path | None = None
 
 
-class LlamaCpp:
-    """llama.cpp on the same GGUF file: n sequences in one batch over one prompt, in a process of its own."""
+def can(name: str, n: int) -> bool:
+    return name not in LIMITED or n <= LIMITED[name][0]
 
-    def __init__(self, name: str, model: str, python: Path, gguf: Path, most: int, max_tokens: int):
-        """``python``: the interpreter of the peers' environment; ``most``: sequences; prompts of up to 512 tokens."""
-        self.name = name
-        self._model = loaded(model, device="cpu")
-        script = Path(__file__).parent / "peers" / "llama.py"
-        command = [python, script, gguf, most, 512 + max_tokens, torch.get_num_threads()]
-        self._process = subprocess.Popen(
-            list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        self.about = self._answer()
 
-    def run(self, prompt: str, n: int, sampling: Sampling, seed: int) -> Timing:
-        assert self._process.stdin is not None
-        ids = self._model.encode(Request(prompt, seed))
-        asked = {"prompt": ids, "n": n, "seed": seed, "max_tokens": sampling.max_tokens}
-        self._process.stdin.write(json.dumps(asked | {"temperature": sampling.temperature, "top_p": sampling.top_p}))
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        answer = self._answer()
-        counts = [len(tokens) for tokens in answer["tokens"]]
-        decoding = [end - answer["first_s"] for end in answer["ended_s"]]
-        per_token = sorted(1e3 * seconds / count for seconds, count in zip(decoding, counts, strict=True))
-        return Timing(
-            per_token[0], per_token[-1], mean(per_token), sum(counts) / max(decoding), answer["first_s"], sum(counts)
-        )
+@contextmanager
+def opened(names: Sequence[str], setting: Setting) -> Iterator[list[Contender]]:
+    """Each engine in a process of its own, closed at the end. Raises BasslineError where one cannot be had."""
+    engines: dict[str, Engine] = {}
+    try:
+        for name in names:
+            key = "ours" if name in OURS else name
+            if key not in engines:
+                engines[key] = _engine(key, setting)
+        yield [
+            Contender(name, engines["ours"], OURS[name]) if name in OURS else Contender(name, engines[name])
+            for name in names
+        ]
+    finally:
+        for engine in engines.values():
+            engine.close()
 
-    def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
 
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            raise BasslineError("The llama.cpp process has ended; run benchmarks/peers/llama.py by hand to see why.")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+def _engine(key: str, setting: Setting) -> Engine:
+    if key == LLAMA:
+        gguf = setting.gguf or gguf_of(setting.model)
+        return LlamaCpp(encoder(setting.model), setting.peer_python, gguf, setting.most, setting.max_tokens)
+    if key == ASSISTED:
+        return Apart(partial(Stock, setting.model, "float32", assisted=True, draft=setting.draft))
+    if key in STOCK:
+        return Apart(partial(Stock, setting.model, STOCK[key]))
+    return Apart(partial(OurEngine, ModelChoice(setting.model, setting.draft, precision=setting.precision)))

@@ -1,16 +1,21 @@
-"""How fast do n answers to one prompt come, against regular decoding and against stock ``generate``?
+"""How fast do n answers to one prompt come, against regular decoding, stock ``generate`` and llama.cpp?
 
-    python -m benchmarks.decode [--prompts roman lru] [-n 1 2 4 8 16] [--temperature 0.8] [--repeat 3] [--json FILE]
+    python -m benchmarks.decode [--prompts roman lru] [-n 1 2 4 8 16] [--temperature 0.2 0.8] [--repeat 3] [--json FILE]
 
-All contenders take turns on the same prompt in one process, so that whatever disturbs the machine disturbs them alike.
-Answers are whole (up to ``--max-tokens``). Figures are medians over prompts and turns; a ratio is the median of each
-turn's own ratio to regular decoding, its spread (lowest to highest) behind it.
+All contenders take turns on the same prompt, in one run, so that whatever disturbs the machine disturbs them alike;
+each engine sits in a process of its own. Answers are whole (up to ``--max-tokens``). Figures are medians over prompts
+and turns. A ratio is the median of each turn's own ratio, with its spread (lowest to highest) behind it. *Peak memory*
+is the most that the contender's process held resident while it answered: program, weights and all (llama.cpp has set
+aside its memory for the largest n before the first turn; a Python process holds torch, a llama.cpp process does not).
+Ours without drafts is always among the contenders, and so is the one that all are held against, ``--against``.
 """
 
 import argparse
 import json
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -19,80 +24,82 @@ from engine.device import prepare_environment
 
 prepare_environment()  # before torch is imported
 
-from benchmarks.contenders import Contender, LlamaCpp, OurEngine, Ours, Stock, Timing  # noqa: E402
-from benchmarks.machine import QUIET, facts, others_load  # noqa: E402
+from benchmarks.contenders import LIMITED, NAMES, OURS, Contender, Setting, can, opened  # noqa: E402
+from benchmarks.llama import LlamaCpp  # noqa: E402
+from benchmarks.machine import QUIET, Watch, facts  # noqa: E402
 from benchmarks.prompts import PROMPTS  # noqa: E402
-from engine.contract import ModelChoice, Sampling, Speculation  # noqa: E402
+from engine.contract import BasslineError, Request, Sampling  # noqa: E402
 
-OURS = {
-    "no draft": Speculation("none", "fixed:0"),
-    "goodput": Speculation("auto", "goodput"),
-    "suffix": Speculation("suffix", "goodput"),
-    "draft model": Speculation("draft-model", "goodput"),
-    "hybrid": Speculation("hybrid", "goodput"),
-    "bass": Speculation("auto", "bass"),
-    "fixed 4": Speculation("auto", "fixed:4"),
-    "goodput, rejection": Speculation("auto", "goodput", "rejection"),
-    "suffix, rejection": Speculation("suffix", "goodput", "rejection"),
-    "draft model, rejection": Speculation("draft-model", "goodput", "rejection"),
-    "hybrid, rejection": Speculation("hybrid", "goodput", "rejection"),
-}
-STOCK = {"stock float32": "float32", "stock int8": "int8"}
-LLAMA = "llama.cpp"
 BASELINE = "no draft"
+TOP_P = 0.95
 
-Turn = dict[str, Timing]  # by contender
+Turn = dict[str, Any]  # temperature, n, prompt, repeat, others_load; timings by contender
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
-    engine = OurEngine(ModelChoice(options.model, options.draft, precision=options.precision))
-    contenders = open_contenders(options, engine)
-    turns: dict[int, list[Turn]] = {n: [] for n in options.n}
-    loads = []
-    for repeat in range(options.repeat):
-        for n, prompt in ((n, prompt) for n in options.n for prompt in options.prompts):
-            turn: Turn = {}
-            for contender in contenders if len(turns[n]) % 2 == 0 else contenders[::-1]:
-                loads.append(others_load())
-                turn[contender.name] = contender.run(PROMPTS[prompt], n, sampling(options), seed=repeat)
-            turns[n].append(turn)
-            speeds = ", ".join(f"{name} {timing.tokens_per_second:.1f}" for name, timing in turn.items())
-            print(f"turn {repeat + 1}, n = {n}, {prompt}: tokens/s {speeds}", file=sys.stderr)
-    engine.close()
-    for contender in contenders:
-        if isinstance(contender, LlamaCpp):
-            contender.close()
-    result = {
+    names = list(dict.fromkeys([BASELINE, options.against, *options.contenders]))
+    setting = Setting(
+        options.model,
+        options.draft,
+        options.precision,
+        max(options.n),
+        options.max_tokens,
+        options.peer_python,
+        options.gguf,
+    )
+    result: dict[str, Any] = {
         "question": "decode",
-        "options": vars(options) | {"gguf": str(options.gguf), "peer_python": str(options.peer_python)},
-        "peers": [contender.about for contender in contenders if isinstance(contender, LlamaCpp)],
+        "options": {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()},
         "machine": facts(),
-        "others_load": max(loads),
-        "void": max(loads) > QUIET,
-        "turns": {n: [{name: asdict(t) for name, t in turn.items()} for turn in many] for n, many in turns.items()},
+        "turns": [],
     }
-    print_tables(result)
-    if options.json:
-        Path(options.json).write_text(json.dumps(result, indent=1), encoding="utf-8")
+    try:
+        with opened(names, setting) as contenders:
+            result["peers"] = {c.name: c.engine.about for c in contenders if isinstance(c.engine, LlamaCpp)}
+            for contender in contenders:  # what is read and compiled once is nobody's speed
+                contender.run(request_for(options.prompts[0], 1, options.temperature[0], 8, seed=0))
+            for repeat, (at, case) in product(range(options.repeat), enumerate(cases(options))):
+                result["turns"].append(take_turn(contenders, case, repeat, at, options.max_tokens))
+                if options.json:  # after every turn: a run that is cut short keeps what it has
+                    Path(options.json).write_text(json.dumps(result), encoding="utf-8")
+    except BasslineError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print("\n".join(tables(result)))
     return 0
 
 
-def sampling(options: argparse.Namespace) -> Sampling:
-    return Sampling(temperature=options.temperature, top_p=0.95, max_tokens=options.max_tokens)
+def cases(options: argparse.Namespace) -> list[tuple[float, int, str]]:
+    return list(product(options.temperature, options.n, options.prompts))
 
 
-def open_contenders(options: argparse.Namespace, engine: OurEngine) -> list[Contender]:
-    names = options.contenders if BASELINE in options.contenders else [BASELINE, *options.contenders]
-    return [open_contender(name, options, engine) for name in names]
+def take_turn(
+    contenders: Sequence[Contender], case: tuple[float, int, str], repeat: int, at: int, max_tokens: int
+) -> Turn:
+    """Everyone who can, one after the other; every second time the other way round."""
+    temperature, n, prompt = case
+    request = request_for(prompt, n, temperature, max_tokens, seed=repeat)
+    able = [contender for contender in contenders if can(contender.name, n)]
+    timings, others = {}, 0.0
+    for contender in able if (at + repeat) % 2 == 0 else able[::-1]:
+        with Watch() as watch:
+            timings[contender.name] = asdict(contender.run(request))
+        others = max(others, watch.others)
+    speeds = ", ".join(f"{name} {timing['tokens_per_second'] or 0:.1f}" for name, timing in timings.items())
+    print(f"turn {repeat + 1}, T = {temperature}, n = {n}, {prompt}: tokens/s {speeds}", file=sys.stderr)
+    return {
+        "temperature": temperature,
+        "n": n,
+        "prompt": prompt,
+        "repeat": repeat,
+        "others_load": others,
+        "timings": {contender.name: timings[contender.name] for contender in able},
+    }
 
 
-def open_contender(name: str, options: argparse.Namespace, engine: OurEngine) -> Contender:
-    if name in STOCK:
-        return Stock(name, options.model, STOCK[name])
-    if name == LLAMA:
-        return LlamaCpp(name, options.model, options.peer_python, options.gguf, max(options.n), options.max_tokens)
-    return Ours(name, engine, OURS[name])
+def request_for(prompt: str, n: int, temperature: float, max_tokens: int, seed: int) -> Request:
+    return Request(PROMPTS[prompt], seed, n, sampling=Sampling(temperature, TOP_P, max_tokens=max_tokens))
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -103,10 +110,13 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--prompts", nargs="+", choices=PROMPTS, default=list(PROMPTS))
     parser.add_argument("-n", type=int, nargs="+", default=[8], help="candidates")
     parser.add_argument("--max-tokens", type=int, default=512)
-    parser.add_argument("--temperature", type=float, default=0.8)
+    parser.add_argument("--temperature", type=float, nargs="+", default=[0.2, 0.8])
     parser.add_argument("--repeat", type=int, default=1, help="turns of each contender with each prompt")
-    parser.add_argument("--contenders", nargs="+", choices=[*OURS, *STOCK, LLAMA], default=["goodput"])
-    parser.add_argument("--gguf", type=Path, help="the model's file, for llama.cpp")
+    parser.add_argument(
+        "--contenders", nargs="+", choices=NAMES, default=[], help="beside the two that are always there"
+    )
+    parser.add_argument("--against", choices=OURS, default="goodput", help="which of ours all are held against")
+    parser.add_argument("--gguf", type=Path, help="for llama.cpp; otherwise the file that the model is made of")
     parser.add_argument(
         "--peer-python",
         type=Path,
@@ -117,36 +127,91 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def print_tables(result: dict[str, Any]) -> None:
+def tables(result: dict[str, Any]) -> Iterable[str]:
+    """The lines that are printed: for each temperature one table of speeds, and one of drafts."""
     options, machine = result["options"], result["machine"]
-    print(f"{machine['cpu']}; Python {machine['python']}; {machine['date']}; commit {machine['commit']}")
+    yield f"{machine['cpu']}; Python {machine['python']}; {machine['date']}; commit {machine['commit']}"
     pair = options["model"] + (f" with draft {options['draft']}" if options["draft"] else "")
-    print(
-        f"{pair}; prompts {', '.join(options['prompts'])}; at most {options['max_tokens']} tokens, "
-        f"temperature {options['temperature']}, top-p 0.95, {options['repeat']} turn(s) of each"
+    yield (
+        f"{pair}, precision {options['precision']}; prompts {', '.join(options['prompts'])}; at most {options['max_tokens']} tokens, top-p {TOP_P}, "
+        f"{options['repeat']} turn(s) of each"
     )
-    void = "; VOID: the machine was not idle" if result["void"] else ""
-    print(f"load of others at most {result['others_load']:.2f} cores{void}")
-    print("| n | contender | ms/token first | last | mean | tokens/s | ratio (spread) | accepted | l | plain steps |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
-    for n, turns in result["turns"].items():
-        for name in turns[0]:
-            print(row(n, name, turns))
+    yield from (
+        f"{name}: {', '.join(f'{key} {value}' for key, value in about.items())}"
+        for name, about in result.get("peers", {}).items()
+    )
+    for temperature in options["temperature"]:
+        turns = [turn for turn in result["turns"] if turn["temperature"] == temperature]
+        if turns:
+            yield from tables_of(temperature, turns, options["against"])
+    for name, (most, why) in LIMITED.items():
+        if name in options["contenders"] and max(options["n"]) > most:
+            yield f"\n{name} is left out above n = {most}: {why}."
 
 
-def row(n: int, name: str, turns: list[dict[str, dict[str, Any]]]) -> str:
-    """One line: medians over prompts and turns. ``l``: drafts verified per row and step, on average."""
-    mine = [turn[name] for turn in turns]
+def tables_of(temperature: float, turns: Sequence[Turn], against: str) -> Iterable[str]:
+    load = max(turn["others_load"] for turn in turns)
+    void = "; VOID: the machine was not idle" if load > QUIET else ""
+    yield f"\nTemperature {temperature}; load of others at most {load:.2f} cores{void}\n"
+    yield (
+        "| n | contender | first token, s | ms/token first | last | mean | tokens/s (spread) "
+        f"| {against} against it (spread) | peak memory, MiB |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    yield from by_row(turns, lambda n, name, mine: speed_row(n, name, mine, against))
+    yield ""
+    yield "| n | contender | drafts accepted | drafts per row and step | steps without drafts |"
+    yield "|---|---|---|---|---|"
+    yield from by_row([turn | {"timings": drafting(turn["timings"])} for turn in turns], draft_row)
 
-    def middle(key: str, form: str) -> str:
-        known = [timing[key] for timing in mine if timing[key] is not None]
-        return format(median(known), form) if known else "-"
 
-    ratios = sorted(turn[name]["tokens_per_second"] / turn[BASELINE]["tokens_per_second"] for turn in turns)
-    cells = [str(n), name, *(middle(key, ".1f") for key in ("ms_first", "ms_last", "ms_mean", "tokens_per_second"))]
-    cells.append(f"{median(ratios):.2f}x ({ratios[0]:.2f} to {ratios[-1]:.2f})")
-    cells += [middle("acceptance", ".0%"), middle("draft_length", ".2f"), middle("plain_share", ".0%")]
-    return f"| {' | '.join(cells)} |"
+def by_row(turns: Sequence[Turn], row: Callable[[int, str, list[Turn]], str]) -> Iterable[str]:
+    for n in sorted({turn["n"] for turn in turns}):
+        of_n = [turn for turn in turns if turn["n"] == n]
+        yield from (row(n, name, of_n) for name in of_n[0]["timings"])
+
+
+def drafting(timings: dict[str, Any]) -> dict[str, Any]:
+    return {name: timing for name, timing in timings.items() if timing["draft_length"]}
+
+
+def speed_row(n: int, name: str, turns: Sequence[Turn], against: str) -> str:
+    mine = [turn["timings"][name] for turn in turns]
+    ratios = [
+        turn["timings"][against]["tokens_per_second"] / turn["timings"][name]["tokens_per_second"]
+        for turn in turns
+        if turn["timings"][against]["tokens_per_second"] and turn["timings"][name]["tokens_per_second"]
+    ]
+    cells = [
+        middle(mine, "first_token_s", ".2f"),
+        *(middle(mine, key, ".1f") for key in ("ms_first", "ms_last", "ms_mean")),
+        with_spread(known(mine, "tokens_per_second"), ".1f"),
+        with_spread(ratios, ".2f", "x"),
+        middle(mine, "peak_mib", ",.0f"),
+    ]
+    return f"| {n} | {name} | {' | '.join(cells)} |"
+
+
+def draft_row(n: int, name: str, turns: Sequence[Turn]) -> str:
+    mine = [turn["timings"][name] for turn in turns if name in turn["timings"]]
+    cells = [middle(mine, "acceptance", ".0%"), middle(mine, "draft_length", ".2f"), middle(mine, "plain_share", ".0%")]
+    return f"| {n} | {name} | {' | '.join(cells)} |"
+
+
+def known(timings: Sequence[dict[str, Any]], key: str) -> list[float]:
+    return [timing[key] for timing in timings if timing[key] is not None]
+
+
+def middle(timings: Sequence[dict[str, Any]], key: str, form: str) -> str:
+    values = known(timings, key)
+    return format(median(values), form) if values else "-"
+
+
+def with_spread(values: Sequence[float], form: str, unit: str = "") -> str:
+    """Median, then lowest and highest."""
+    if not values:
+        return "-"
+    return f"{median(values):{form}}{unit} ({min(values):{form}} to {max(values):{form}})"
 
 
 if __name__ == "__main__":

@@ -4,7 +4,9 @@ import datetime
 import os
 import platform
 import subprocess
+import time
 from importlib.metadata import version
+from pathlib import Path
 
 import psutil
 
@@ -29,6 +31,53 @@ def others_load(seconds: float = 0.5) -> float:
     before = sum(own.cpu_times()[:2])
     busy = psutil.cpu_percent(interval=seconds) / 100 * (os.cpu_count() or 1)
     return max(0.0, busy - (sum(own.cpu_times()[:2]) - before) / seconds)
+
+
+class Watch:
+    """Cores that others use while the block runs: all that is busy, less this process and what it has started."""
+
+    others = 0.0
+
+    def __enter__(self) -> "Watch":
+        self._before = self._clocks()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        wall, busy, own = (after - before for before, after in zip(self._before, self._clocks(), strict=True))
+        self.others = max(0.0, (busy - own) / wall) if wall else 0.0
+
+    @staticmethod
+    def _clocks() -> tuple[float, float, float]:
+        """Seconds: of the wall, of all cores at work, of our own processes at work."""
+        own, cores = psutil.Process(), psutil.cpu_times()
+        ours = [process.cpu_times() for process in (own, *own.children(recursive=True))]
+        # A guest's time is counted as its host's already.
+        rest = sum(getattr(cores, name, 0.0) for name in ("idle", "iowait", "guest", "guest_nice"))
+        return time.monotonic(), sum(cores) - rest, sum(clock.user + clock.system for clock in ours)
+
+
+class PeakMemory:
+    """The most memory that a process held at a time while the block ran, in MiB; None where the system tells no such.
+
+    Resident memory: weights that are mapped from a file count as far as they were read.
+    """
+
+    mib: float | None = None
+
+    def __init__(self, pid: int):
+        self._folder = Path(f"/proc/{pid}")
+
+    def __enter__(self) -> "PeakMemory":
+        try:
+            (self._folder / "clear_refs").write_text("5")  # Linux: the mark falls to what is held now
+        except OSError:
+            self._folder = Path()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._folder != Path():
+            lines = (self._folder / "status").read_text().splitlines()
+            self.mib = next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def _cpu_name() -> str:

@@ -1,7 +1,17 @@
 """Models for benchmarks: loaded without a word, and asked without an engine around them."""
 
+from collections.abc import Callable
+from pathlib import Path
+
+from transformers import AutoTokenizer
+
 from engine.contract import Request
+from engine.models import sources
+from engine.models.chat import PromptEncoder
+from engine.models.errors import ModelNotFound
 from engine.models.loader import LoadedModel, load
+from engine.models.names import resolve
+from engine.models.preparation import prepare
 from engine.sampler.acceptance import Coupled
 from engine.sampler.cost_table import CostTable
 from engine.sampler.decoder import Decoder
@@ -14,6 +24,23 @@ from engine.sampler.stopping import Limits, Row
 def loaded(name: str, precision: str = "auto", device: str = "auto") -> LoadedModel:
     """See ``engine.models.loader.load``; what is missing is fetched first."""
     return load(name, precision=precision, device=device, progress=lambda _: None, cancelled=lambda: False)
+
+
+def encoder(name: str) -> Callable[[Request], list[int]]:
+    """What turns a request into the model's token ids, without its weights."""
+    folder = prepare(name, device="cpu", progress=lambda _: None, cancelled=lambda: False).folder
+    return PromptEncoder(AutoTokenizer.from_pretrained(folder, local_files_only=True)).ids
+
+
+def gguf_of(name: str) -> Path:
+    """The GGUF file that a model is made of, fetched if it is missing. Raises ModelNotFound where there is none."""
+    named = resolve(name, device="cpu")
+    if named.entry is not None and named.entry.file is not None:
+        file = named.entry.file
+        return sources.fetch(file, offline=False, progress=lambda _: None, cancelled=lambda: False)
+    if named.path is not None and named.path.is_file():
+        return named.path
+    raise ModelNotFound(f"{name} does not come from a GGUF file; name one with --gguf.")
 
 
 def answers(model: LoadedModel, ragged: RaggedModel, request: Request) -> tuple[list[int], list[list[int]]]:

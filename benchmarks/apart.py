@@ -1,0 +1,70 @@
+"""An engine in a process of its own: what memory it takes is then known, and no other engine's threads are in it."""
+
+import ctypes
+import gc
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from typing import Protocol
+
+from benchmarks.machine import PeakMemory
+from benchmarks.timing import Timing
+from engine.contract import Request
+
+
+class Inhabitant(Protocol):
+    def rest(self) -> None:
+        """Let go of what the last answers left behind."""
+
+    def answer(self, request: Request) -> Timing: ...
+
+    def close(self) -> None: ...
+
+
+class Apart:
+    """Answers from another process. ``opener`` is called there; what it raises is raised here."""
+
+    def __init__(self, opener: Callable[[], Inhabitant]):
+        # A fresh interpreter: a fork would inherit this one's memory, and torch's threads would not survive it.
+        self._pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+        self._pid = self._pool.submit(os.getpid).result()
+        try:
+            self._pool.submit(_open, opener).result()
+        except BaseException:
+            self._pool.shutdown()
+            raise
+
+    def answer(self, request: Request) -> Timing:
+        self._pool.submit(_rest).result()
+        with PeakMemory(self._pid) as peak:
+            timing = self._pool.submit(_answer, request).result()
+        return replace(timing, peak_mib=peak.mib)
+
+    def close(self) -> None:
+        self._pool.submit(_close).result()
+        self._pool.shutdown()
+
+
+_here: list[Inhabitant] = []  # the one of this process
+
+
+def _open(opener: Callable[[], Inhabitant]) -> None:
+    _here.append(opener())
+
+
+def _rest() -> None:
+    _here[0].rest()
+    gc.collect()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).malloc_trim(0)  # what the allocator keeps back is not this run's
+
+
+def _answer(request: Request) -> Timing:
+    return _here[0].answer(request)
+
+
+def _close() -> None:
+    _here.pop().close()

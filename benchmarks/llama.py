@@ -1,0 +1,74 @@
+"""llama.cpp as a peer: ``peers/llama.py`` in an environment of its own, spoken to in JSON lines."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.machine import PeakMemory
+from benchmarks.timing import Timing
+from engine.contract import BasslineError, Request
+
+SCRIPT = Path(__file__).parent / "peers" / "llama.py"
+Encode = Callable[[Request], list[int]]
+PROMPT_ROOM = 512  # tokens
+
+
+class LlamaCpp:
+    """The same GGUF file: n sequences in one batch over one prompt.
+
+    ``encode``: see ``models.encoder``, so that both sides read the same ids; ``python``: the interpreter that
+    ``make bench-peers`` made; ``most``: sequences it will be asked for at a time, of ``max_tokens`` behind a prompt of
+    up to 512. It sets memory aside for that many from the start.
+    """
+
+    def __init__(self, encode: Encode, python: Path, gguf: Path, most: int, max_tokens: int):
+        self._encode = encode
+        if not python.is_file():
+            raise BasslineError(f"There is no {python}; run `make bench-peers` once, or name one with --peer-python.")
+        command = [python, SCRIPT, gguf, most, PROMPT_ROOM + max_tokens, torch.get_num_threads()]
+        self._process = subprocess.Popen(
+            list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        self.about = self._read()
+
+    def answer(self, request: Request) -> Timing:
+        sampling = request.sampling
+        ids = self._encode(request)
+        with PeakMemory(self._process.pid) as peak:
+            told = self.ask(
+                prompt=ids,
+                n=request.candidates,
+                seed=request.seed,
+                max_tokens=sampling.max_tokens,
+                temperature=sampling.temperature,
+                top_p=sampling.top_p,
+            )
+        counts = map(len, told["tokens"])
+        return replace(Timing.of(told["first_s"], list(zip(told["ended_s"], counts, strict=True))), peak_mib=peak.mib)
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """What ``Sequences.run`` in ``peers/llama.py`` gives for it."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def rest(self) -> None:
+        """It clears its cells at each request."""
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()  # closes the pipes, too
+
+    def _read(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise BasslineError("The llama.cpp process has ended; run benchmarks/peers/llama.py by hand to see why.")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
