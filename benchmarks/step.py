@@ -3,8 +3,8 @@
     python -m benchmarks.step [-n 1 2 4 8 16] [--steps 60] [--json FILE]
 
 Regular steps of n rows behind a prompt of everyday length, in the int8 of a CPU. A clock around each part of the real
-step: the bare integer products (which no sampler can do without), attention, and all that follows the logits. Medians
-over the steps.
+step: the products of the linear layers (which no sampler can do without), attention, and all that follows the logits.
+Medians over the steps.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from pkgutil import resolve_name
 from statistics import median
 from typing import Any
 from unittest.mock import patch
@@ -38,9 +39,9 @@ from engine.sampler.ragged_model import RaggedModel  # noqa: E402
 from engine.sampler.stopping import Limits, Row  # noqa: E402
 
 PARTS = {
-    "products": "kernels.int8_linear.torch.product_of",
-    "attention": "engine.sampler.cache.prefix_suffix_attention",
-    "after the logits": "engine.sampler.decoder.judge",
+    "products": ("kernels.int8_linear.native.NativeWeight.product", "kernels.int8_linear.fbgemm.FbgemmWeight.product"),
+    "attention": ("engine.sampler.cache.RaggedCache.attend",),
+    "after the logits": ("engine.sampler.decoder.judge",),
 }
 WARM_UP = 8  # steps that are not counted
 
@@ -104,15 +105,13 @@ def clocks() -> Iterator[defaultdict[str, float]]:
     """Seconds that pass inside each part."""
     spent: defaultdict[str, float] = defaultdict(float)
     with ExitStack() as stack:
-        for part, path in PARTS.items():
-            stack.enter_context(patch(path, _clocked(path, part, spent)))
+        for part, paths in PARTS.items():
+            for path in paths:
+                stack.enter_context(patch(path, _clocked(resolve_name(path), part, spent)))
         yield spent
 
 
-def _clocked(path: str, part: str, spent: defaultdict[str, float]) -> Callable[..., Any]:
-    module, _, name = path.rpartition(".")
-    function = getattr(sys.modules[module], name)
-
+def _clocked(function: Callable[..., Any], part: str, spent: defaultdict[str, float]) -> Callable[..., Any]:
     def timed(*args: Any, **kwargs: Any) -> Any:
         start = time.perf_counter()
         try:

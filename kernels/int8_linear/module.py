@@ -3,7 +3,8 @@
 import torch
 from torch import nn
 
-from kernels.int8_linear.torch import int8_linear, pack, quantize_weight
+from kernels.int8_linear.product import int8_linear, pack
+from kernels.int8_linear.quantize import quantize_weight
 
 
 class Int8Linear(nn.Module):

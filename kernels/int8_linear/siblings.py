@@ -11,14 +11,14 @@ import torch
 from torch import nn
 
 from kernels.int8_linear.module import Int8Linear
-from kernels.int8_linear.torch import int8_linear, pack, unpack
+from kernels.int8_linear.product import int8_linear, pack
 
 
 class SharedProduct:
     """The product of one input with the weights of several layers, computed once for all of them."""
 
     def __init__(self, layers: list[Int8Linear]):
-        quantized, scales = zip(*(unpack(layer.packed) for layer in layers), strict=True)
+        quantized, scales = zip(*(layer.packed.unpack() for layer in layers), strict=True)
         self.packed = pack(torch.cat(quantized), torch.cat(scales))
         self.widths = [layer.out_features for layer in layers]
         self._input: torch.Tensor | None = None

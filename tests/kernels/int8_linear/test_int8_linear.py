@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from kernels.int8_linear import Int8Linear, available, int8_linear, quantize_weight, replace_linears
-from kernels.int8_linear.torch import LEVELS, int8_linear_float, pack
+from kernels.int8_linear import Int8Linear, available, int8_linear, pack, quantize_weight, replace_linears
+from kernels.int8_linear.quantize import LEVELS, int8_linear_float
 
 pytestmark = pytest.mark.skipif(not available(), reason="this torch has no FBGEMM")
 

@@ -1,0 +1,86 @@
+"""The product compiled for this very processor: for few rows, as fast as memory delivers the weights.
+
+Every sum is one of integers and what follows is rounded as FBGEMM rounds it, so all ways give the same bits.
+
+Weights lie in panels of as many output channels as a register has lanes, four inputs of a channel side by side as the
+dot-product instructions want them: ``[panels, in / 4, lanes, 4]``. They are stored plus 64, for those instructions
+multiply unsigned by signed bytes; what that adds, 64 times the sum of the row, is taken off at the end.
+"""
+
+import ctypes
+import functools
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from kernels import llvm
+from kernels.int8_linear.loops import OFFSET, STRIDE, WAYS, Way, linear_module
+from kernels.int8_linear.quantize import INPUT_LEVELS
+
+
+def ways() -> list[Way]:
+    """What this processor knows, the fastest first; none where nothing can be compiled."""
+    if llvm.why_not():
+        return []
+    return [way for way in WAYS if any(needed <= llvm.features() for needed in way.needs)]
+
+
+class NativeWeight:
+    """A weight ``[out, in]`` in panels."""
+
+    def __init__(self, quantized: Tensor, scale: Tensor, way: Way):
+        """int8 ``[out, in]`` in -63 .. 63, float32 ``[out]``."""
+        self.out_features, self.in_features = quantized.shape
+        self._run = _compiled(way)
+        self._scale = scale
+        self._width, self._stride = _multiple(self.out_features, way.lanes), _multiple(self.in_features, STRIDE)
+        whole = torch.nn.functional.pad(
+            quantized, (0, self._stride - self.in_features, 0, self._width - self.out_features)
+        )
+        fours = whole.view(-1, way.lanes, self._stride // 4, 4).transpose(1, 2)
+        self._panels = (fours + OFFSET).contiguous()
+        factors = scale.float() * torch.tensor(1 / INPUT_LEVELS)
+        self._factors = torch.nn.functional.pad(factors, (0, self._width - self.out_features))
+        self._no_bias = torch.zeros(self._width)
+
+    def unpack(self) -> tuple[Tensor, Tensor]:
+        """What it was made of, to the bit."""
+        whole = (self._panels - OFFSET).transpose(1, 2).reshape(self._width, self._stride)
+        return whole[: self.out_features, : self.in_features].contiguous(), self._scale
+
+    def product(self, rows: Tensor, bias: Tensor | None) -> Tensor:
+        """Float32 ``[M, in]`` to float32 ``[M, out]``."""
+        count = rows.shape[0]
+        if self._stride != self.in_features:
+            rows = torch.nn.functional.pad(rows, (0, self._stride - self.in_features))
+        if bias is None:
+            bias = self._no_bias
+        elif self._width != self.out_features:
+            bias = torch.nn.functional.pad(bias, (0, self._width - self.out_features))
+        rows, out = rows.contiguous(), rows.new_empty(count, self._width)
+        room = torch.empty(count, self._stride + 8, dtype=torch.uint8)  # integers, magnitude and sum of every row
+        inputs = (rows, self._panels, self._factors, bias, out, room)
+        _check(inputs)
+        self._run(*map(Tensor.data_ptr, inputs), count, self._stride, len(self._panels), torch.get_num_threads())
+        return out[:, : self.out_features]
+
+
+def _multiple(size: int, of: int) -> int:
+    return -(-size // of) * of
+
+
+def _check(tensors: tuple[Tensor, ...]) -> None:
+    """A wrong tensor would be read as bytes of whatever lies there."""
+    for tensor in tensors:
+        if not tensor.is_cpu or tensor.dtype not in (torch.float32, torch.int8, torch.uint8):
+            raise TypeError(f"int8 products are of float32 on the CPU, not of {tensor.dtype} on {tensor.device}")
+
+
+@functools.cache
+def _compiled(way: Way) -> Callable[..., None]:
+    compiled = llvm.Compiled(linear_module(way))
+    kinds = [ctypes.c_void_p] * 6 + [ctypes.c_int64] * 3 + [ctypes.c_int]
+    run = compiled.function("linear", *kinds)
+    run.keeper = compiled  # type: ignore[attr-defined]  # the code is let go with it
+    return run

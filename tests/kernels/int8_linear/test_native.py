@@ -1,0 +1,82 @@
+"""Every way that this processor knows gives FBGEMM's bits; what it does not know is skipped with its name."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernels.int8_linear import available, native, pack, quantize_weight
+from kernels.int8_linear.fbgemm import FbgemmWeight
+from kernels.int8_linear.loops import WAYS, Way
+from tests.kernels.int8_linear.test_int8_linear import rows_of_many_sizes, weight_and_bias
+
+pytestmark = pytest.mark.skipif(not available(), reason="this torch has no FBGEMM to compare with")
+
+
+@pytest.fixture(params=WAYS, ids=lambda way: way.name)
+def way(request) -> Way:
+    if request.param not in native.ways():
+        pytest.skip(f"this processor or this torch cannot do {request.param.name}")
+    return request.param
+
+
+def agree(way: Way, out: int, width: int, rows: torch.Tensor, bias: torch.Tensor | None) -> None:
+    quantized, scale = quantize_weight(weight_and_bias(out, width)[0])
+    expected = FbgemmWeight(quantized, scale).product(rows, bias)
+    assert torch.equal(native.NativeWeight(quantized, scale, way).product(rows, bias), expected)
+
+
+@pytest.mark.parametrize(("out", "width"), [(1152, 896), (896, 4864), (70, 33), (16, 16), (1, 1), (17, 100)])
+def test_the_bits_of_fbgemm(way, out, width):
+    bias = weight_and_bias(out, width)[1]
+    for count in (1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 33):
+        agree(way, out, width, rows_of_many_sizes(count, width, seed=count), bias if count % 2 else None)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 80), st.integers(1, 90), st.integers(0, 40), st.integers(0, 999), st.booleans())
+def test_the_bits_of_fbgemm_in_any_shape(out, width, count, seed, with_bias):
+    bias = weight_and_bias(out, width)[1] if with_bias else None
+    for way in native.ways():
+        agree(way, out, width, rows_of_many_sizes(count, width, seed), bias)
+
+
+def test_inputs_that_fall_between_two_levels(way):
+    """Halves of a level round as FBGEMM rounds them."""
+    levels = torch.arange(-127, 128) / 127
+    halves = torch.arange(-126.5, 127) / 127
+    rows = torch.cat([levels, halves, levels.nextafter(torch.tensor(2.0)).clamp(max=1)])[None].repeat(3, 1)
+    agree(way, 24, rows.shape[1], rows * torch.tensor([[1.0], [3.0], [0.1]]), None)
+
+
+def test_unpacked_to_the_bit(way):
+    quantized, scale = quantize_weight(weight_and_bias(37, 50)[0])
+    again, scale_again = native.NativeWeight(quantized, scale, way).unpack()
+    assert torch.equal(again, quantized)
+    assert torch.equal(scale_again, scale)
+
+
+def test_rows_that_lie_apart_in_memory(way):
+    quantized, scale = quantize_weight(weight_and_bias(40, 64)[0])
+    weight, wide = native.NativeWeight(quantized, scale, way), torch.randn(6, 128)
+    assert torch.equal(weight.product(wide[::2, :64], None), weight.product(wide[::2, :64].contiguous(), None))
+
+
+def test_a_row_that_is_not_a_number_does_not_pass_for_one(way):
+    quantized, scale = quantize_weight(weight_and_bias(40, 64)[0])
+    rows = torch.randn(3, 64)
+    rows[1, 17] = float("nan")
+    result = native.NativeWeight(quantized, scale, way).product(rows, None)
+    assert result[1].isnan().all()
+    assert not result[[0, 2]].isnan().any()
+
+
+def test_another_type_is_refused(way):
+    quantized, scale = quantize_weight(weight_and_bias(40, 64)[0])
+    with pytest.raises(TypeError, match="float32 on the CPU"):
+        native.NativeWeight(quantized, scale, way).product(torch.randn(2, 64).double(), None)
+
+
+def test_without_a_way_fbgemm_does_it(monkeypatch):
+    monkeypatch.setattr(native, "ways", list)
+    assert isinstance(pack(*quantize_weight(torch.randn(4, 8))), FbgemmWeight)
