@@ -15,7 +15,9 @@ from engine.models.preparation import prepare
 from engine.sampler.acceptance import Coupled
 from engine.sampler.cost_table import CostTable
 from engine.sampler.decoder import Decoder
+from engine.sampler.drafters import Drafter
 from engine.sampler.drafters.suffix import SuffixDrafter
+from engine.sampler.policies import Policy
 from engine.sampler.policies.fixed import Fixed
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.stopping import Limits, Row
@@ -43,11 +45,19 @@ def gguf_of(name: str) -> Path:
     raise ModelNotFound(f"{name} does not come from a GGUF file; name one with --gguf.")
 
 
-def answers(model: LoadedModel, ragged: RaggedModel, request: Request) -> tuple[list[int], list[list[int]]]:
-    """The prompt's ids, and those of every candidate to its end."""
+def answers(
+    model: LoadedModel,
+    ragged: RaggedModel,
+    request: Request,
+    drafter: Drafter | None = None,
+    policy: Policy | None = None,
+) -> tuple[list[int], list[list[int]]]:
+    """The prompt's ids, and those of every candidate to its end, by the coupled rule.
+
+    Under that rule no draft changes a token; those that are taken where nothing else is asked for only save time.
+    """
     prompt = model.encode(request)
-    # Under the coupled rule no draft changes a token; these only save time.
-    decoder = Decoder(ragged, SuffixDrafter(), Fixed(2), Coupled(), CostTable({1: 1.0}))
+    decoder = Decoder(ragged, drafter or SuffixDrafter(), policy or Fixed(2), Coupled(), CostTable({1: 1.0}))
     limits = Limits(model.eos_ids, request.sampling.max_tokens)
     rows = [Row(n, request.seed, prompt, limits, model.decode, request.sampling) for n in request.numbers]
     logits = ragged.prefill(prompt)
