@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+RESULTS ?= benchmarks/results
 
-.PHONY: verdicts bench-runner run test test-servers lint setup system-packages screenshots bench bench-peers seeded-bugs clean
+.PHONY: pictures verdicts bench-runner run test test-servers lint setup system-packages screenshots bench bench-peers seeded-bugs clean
 
 run: setup
 	@$(BIN)/python main.py models fetch default
@@ -33,8 +34,13 @@ screenshots: setup
 	$(BIN)/python -m tests.app.screenshots docs/screenshots
 
 bench: setup
-	$(BIN)/python -m benchmarks.decode -n 1 2 4 8 16
-	$(BIN)/python -m benchmarks.step
+	@mkdir -p $(RESULTS)
+	$(BIN)/python -m benchmarks.decode -n 1 2 4 8 16 --json $(RESULTS)/decode.json
+	$(BIN)/python -m benchmarks.step --json $(RESULTS)/step.json
+
+# Of whatever was measured and is there.
+pictures: setup
+	$(BIN)/python -m benchmarks.pictures $(RESULTS)/*.json
 
 # Other programs to compare with, in an environment of their own; llama.cpp is compiled for this very processor.
 bench-peers: .venv-peers/.complete
