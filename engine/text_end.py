@@ -65,6 +65,11 @@ class TextEnd:
         self.cut: int | None = None  # characters that stay, once an end was found
 
     @property
+    def can_come(self) -> bool:
+        """Whether anything a text says could end it."""
+        return bool(self._rules)
+
+    @property
     def length(self) -> int:
         """Characters that came, shown or not."""
         return len(self._text)

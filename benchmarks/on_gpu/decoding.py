@@ -13,11 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from benchmarks.on_gpu.stage import Stage
 from engine.contract import Sampling
-from engine.sampler.acceptance import Coupled, Proposals, VerifyLine
+from engine.sampler.acceptance import Coupled, Proposals
 from engine.sampler.cost_table import CostTable, measure
 from engine.sampler.decoder import Decoder
 from engine.sampler.device_model import DeviceModel
@@ -28,7 +26,7 @@ from engine.sampler.policies import Outcome, Policy
 from engine.sampler.policies.fixed import Fixed
 from engine.sampler.policies.goodput import Goodput
 from engine.sampler.stopping import Limits, Row
-from engine.sampler.verdict import judge
+from engine.sampler.verdict import Verdict
 
 TRACES = Path(__file__).parent.parent / "traces"
 SIZES = (1, 2, 4, 8, 16, 32)
@@ -45,10 +43,8 @@ class ReplayDecoder(Decoder):
         self._fate = fate
         self.verified = 0
 
-    def _accept(self, rows: Sequence[Row], logits: Tensor, proposals: Proposals) -> list[Outcome]:
-        line = VerifyLine.of(rows, proposals, logits.device)
-        verdict = judge(logits, line, len(rows), proposals.q, self.rule)
-        self.verified += len(logits)
+    def _commit(self, rows: Sequence[Row], proposals: Proposals, verdict: Verdict) -> list[Outcome]:
+        self.verified += len(verdict.scores)
         outcomes = []
         for index, (row, drafts) in enumerate(zip(rows, proposals.tokens, strict=True)):
             count, token = self._fate(row, drafts, verdict.tokens[index])

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from engine.sampler.sampling import Distributions, Place
 from engine.sampler.stopping import Row
+from engine.sampler.streams import sent
 from kernels.acceptance.torch import coupled, draw_draft, rejection
 
 Counter = tuple[Tensor, Tensor, Tensor]  # seed, candidate, position: int64, one each per position
@@ -35,7 +36,7 @@ class Proposals:
         q = self.q
         if q is not None:
             stays = [at < count for row, count in zip(self.tokens, keep, strict=True) for at in range(len(row))]
-            index = torch.tensor(stays, device=q.ids.device).nonzero()[:, 0]
+            index = sent(torch.tensor(stays, dtype=torch.bool).nonzero()[:, 0], q.ids.device)
             q = Distributions(q.ids[index], q.log_probs[index])
         survival = self.survival and [
             chances and chances[:count] for chances, count in zip(self.survival, keep, strict=True)
@@ -59,7 +60,7 @@ class VerifyLine:
             for index, (row, tokens) in enumerate(zip(rows, proposals.tokens, strict=True))
             for offset, draft in enumerate([*tokens, -1])
         ]
-        drafts, owners, seeds, candidates, positions = torch.tensor(entries, device=device).T
+        drafts, owners, seeds, candidates, positions = sent(torch.tensor(entries).T.contiguous(), device)
         places = [
             row.place(tokens[:count])
             for row, tokens in zip(rows, proposals.tokens, strict=True)
@@ -71,7 +72,7 @@ class VerifyLine:
 def counter_of(rows: Sequence[Row], ahead: Sequence[int], device: torch.device) -> Counter:
     """The counter of the token ``ahead[b]`` places after row b's next one."""
     entries = [(row.seed, row.candidate, row.position + n) for row, n in zip(rows, ahead, strict=True)]
-    seeds, candidates, positions = torch.tensor(entries, device=device).T
+    seeds, candidates, positions = sent(torch.tensor(entries).T.contiguous(), device)
     return seeds, candidates, positions
 
 

@@ -17,10 +17,13 @@ class Admission:
 
     def admit(self, active: Sequence[Row]) -> list[int]:
         """Those that may join the active rows now."""
-        free = max(0, self._width(active) - len(active))
+        free = self._free(active)
         joining, self.waiting = self.waiting[:free], self.waiting[free:]
         self._first_wave = self._first_wave or frozenset(joining)
         return joining
+
+    def would_admit(self, active: Sequence[Row]) -> bool:
+        return bool(self.waiting) and self._free(active) > 0
 
     def add(self, candidates: Iterable[int], widths: Widths) -> None:
         """More were asked for, and ``widths`` chosen anew. What the memory does not hold, it holds no better now."""
@@ -38,6 +41,9 @@ class Admission:
         """The memory does not hold these rows together: no more than ``most`` at a time from now on."""
         self.waiting = [row.candidate for row in rows] + self.waiting
         self._most = most
+
+    def _free(self, active: Sequence[Row]) -> int:
+        return max(0, self._width(active) - len(active))
 
     def _width(self, active: Sequence[Row]) -> int:
         alone = not self._first_wave or any(row.candidate in self._first_wave for row in active)

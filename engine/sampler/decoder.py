@@ -17,7 +17,8 @@ from engine.sampler.drafters import Drafter
 from engine.sampler.policies import Outcome, Policy, StepTimes
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.stopping import Row
-from engine.sampler.verdict import judge
+from engine.sampler.streams import Stopwatch
+from engine.sampler.verdict import Judged, Verdict, judge
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,22 @@ class StepRecord:
     regular_seconds: float
 
 
+@dataclass(frozen=True)
+class Flight:
+    """A step that was launched and not yet committed: which rows, what was guessed, and the verdict to come."""
+
+    rows: list[Row]
+    proposals: Proposals
+    verdict: Judged
+    draft_seconds: float
+    verifying: Stopwatch
+
+
 class Decoder:
-    """The rows of one run. Rows come and go between steps; what a row says depends on no other row."""
+    """The rows of one run. Rows come and go between steps; what a row says depends on no other row.
+
+    A step that was launched before they do is forgotten and launched anew: it has changed nothing that lasts.
+    """
 
     def __init__(
         self,
@@ -48,17 +63,20 @@ class Decoder:
         self.target, self.drafter, self.policy, self.rule = target, drafter, policy, rule
         self.costs = costs  # learns from every step, whichever policy decides its size
         self.rows: list[Row] = []
+        self._flight: Flight | None = None
 
     def join(self, rows: Sequence[Row], prompt_logits: Tensor) -> None:
         """New rows start behind the prompt; each draws its first token from the prompt's last logits ``[1, V]``.
 
         A row that was taken out by ``release`` goes on where it was.
         """
+        self._flight = None
         back, new = [row for row in rows if row.tokens], [row for row in rows if not row.tokens]
         if back:
             self._read_again(back)
         if new:
-            self._accept(new, prompt_logits.expand(len(new), -1), Proposals([[] for _ in new]))
+            nothing = Proposals([[] for _ in new])
+            self._commit(new, nothing, self._judge(new, prompt_logits.expand(len(new), -1), nothing).wait())
         self.rows += back + new
 
     def _read_again(self, rows: Sequence[Row]) -> None:
@@ -69,7 +87,7 @@ class Decoder:
 
     def release(self) -> list[Row]:
         """Take every row out and let its memory go."""
-        rows, self.rows = self.rows, []
+        rows, self.rows, self._flight = self.rows, [], None
         self.target.keep([])
         self.drafter.keep([])
         return rows
@@ -78,6 +96,7 @@ class Decoder:
         """Take the ended rows out of the batch, and give them back."""
         ended = [row for row in self.rows if row.stop_reason]
         if ended:
+            self._flight = None
             staying = [index for index, row in enumerate(self.rows) if not row.stop_reason]
             for index, row in enumerate(self.rows):
                 if row.stop_reason and row.tokens:
@@ -88,37 +107,57 @@ class Decoder:
         return ended
 
     @torch.inference_mode()
-    def step(self) -> StepRecord:
-        """Every row gains at least one token; those that end stay until ``leave``."""
-        rows, start = self.rows, time.perf_counter()
-        before = sum(len(row.tokens) for row in rows)
+    def launch(self) -> None:
+        """Plan, draft and verify. A GPU may still be at it afterwards; whoever has other work can do it meanwhile."""
+        rows, start = list(self.rows), time.perf_counter()
         self.costs.context = sum(row.position for row in rows) // len(rows)
         # No draft beyond the last token that may be committed; the target's own token needs one place.
         counts = [min(count, row.room - 1) for count, row in zip(self.policy.plan(rows), rows, strict=True)]
         proposals = self.policy.choose(self.drafter.propose(rows, counts))
         drafted = time.perf_counter()
+        verifying = Stopwatch(self.target.device)
         logits = self.target.forward(
             [[row.tokens[-1], *drafts] for row, drafts in zip(rows, proposals.tokens, strict=True)],
             [row.position - 1 for row in rows],
         )
-        outcomes = self._accept(rows, logits, proposals)
-        times = StepTimes(draft=drafted - start, verify=time.perf_counter() - drafted)
+        verdict = self._judge(rows, logits, proposals)
+        verifying.stop()
+        self._flight = Flight(rows, proposals, verdict, drafted - start, verifying)
+
+    @torch.inference_mode()
+    def step(self) -> StepRecord:
+        """Every row gains at least one token; those that end stay until ``leave``."""
+        if self._flight is None:
+            self.launch()
+        flight, self._flight = self._flight, None
+        assert flight is not None
+        rows, tokens = flight.rows, flight.proposals.tokens
+        before = sum(len(row.tokens) for row in rows)
+        verdict = flight.verdict.wait()
+        arrived = time.perf_counter()
+        outcomes = self._commit(rows, flight.proposals, verdict)
+        verify = flight.verifying.seconds + time.perf_counter() - arrived
+        times = StepTimes(draft=flight.draft_seconds, verify=verify)
         self.policy.observe(
             [outcome for row, outcome in zip(rows, outcomes, strict=True) if not row.stop_reason], times
         )
-        self.costs.refine(len(logits), times.verify)
+        drafted = sum(map(len, tokens))
+        self.costs.refine(len(rows) + drafted, times.verify)
         return StepRecord(
             rows=len(rows),
-            drafted=len(logits) - len(rows),
+            drafted=drafted,
             committed=sum(len(row.tokens) for row in rows) - before,
             seconds=times.draft + times.verify,
             regular_seconds=self.costs.seconds(len(rows)),
         )
 
-    def _accept(self, rows: Sequence[Row], logits: Tensor, proposals: Proposals) -> list[Outcome]:
-        """Commit to each row the drafts that stay and the target's next token. ``logits`` ``[T, V]``, row by row."""
+    def _judge(self, rows: Sequence[Row], logits: Tensor, proposals: Proposals) -> Judged:
+        """Which drafts stay, and what follows them. ``logits`` ``[T, V]``, row by row."""
         line = VerifyLine.of(rows, proposals, logits.device)
-        verdict = judge(logits, line, len(rows), proposals.q, self.rule)
+        return judge(logits, line, len(rows), proposals.q, self.rule)
+
+    def _commit(self, rows: Sequence[Row], proposals: Proposals, verdict: Verdict) -> list[Outcome]:
+        """Give each row the drafts that stay and the target's next token."""
         outcomes, start = [], 0
         for index, (row, drafts, count, token) in enumerate(
             zip(rows, proposals.tokens, verdict.accepted, verdict.tokens, strict=True)

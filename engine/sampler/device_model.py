@@ -55,6 +55,7 @@ class DeviceModel(RaggedModel):
         self.graphs = Graphs(capture)
         self.draft_loop: object | None = None  # of ``drafters.draft_loop``, captured over this room
         super().__init__(module, vocabulary)
+        self.is_asynchronous = self.device.type == "cuda"
 
     def clear(self) -> None:
         """Forget prompt and rows. The room, and the graphs that were captured over it, stay."""

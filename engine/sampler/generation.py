@@ -4,6 +4,7 @@ import gc
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import torch
 from torch import Tensor
@@ -99,7 +100,10 @@ class Generation:
                 self._advance(prompt, room, logits)
             except Exception as error:
                 self._halve(error)
-            self._tell_step()
+            rows = self.decoder.rows
+            self.decoder.leave()
+            self._launch_ahead()
+            self._tell_step(rows)
             if (end := self._must_end()) and (end == "stopped" or self._admission.waiting or self.decoder.rows):
                 return end
         return "finished"
@@ -115,6 +119,16 @@ class Generation:
             record = self.decoder.step()
             self._log.add(record)
             self._drafted = record.drafted
+
+    def _launch_ahead(self) -> None:
+        """Where the device works by itself, let it begin the next step while the host tells the last one.
+
+        What goes wrong here goes wrong again when that step is taken, and is dealt with there.
+        """
+        rows = self.decoder.rows
+        if rows and self.decoder.target.is_asynchronous and not self._admission.would_admit(rows):
+            with suppress(Exception):
+                self.decoder.launch()
 
     def _halve(self, error: Exception) -> None:
         """Out of memory: once, go on with half as many rows at a time; the others wait and go on later."""
@@ -185,13 +199,12 @@ class Generation:
             self._tell(row)
             self.decoder.leave()
 
-    def _tell_step(self) -> None:
-        """New text of every row, those that ended, and the totals."""
-        for row in self.decoder.rows:
+    def _tell_step(self, rows: Sequence[Row]) -> None:
+        """New text of the step's rows, those that ended, and the totals."""
+        for row in rows:
             self._tell(row)
-        self.decoder.leave()
-        rows = self._rows.values()
-        totals = (sum(len(r.tokens) for r in rows), sum(r.proposed for r in rows), sum(r.accepted for r in rows))
+        every = self._rows.values()
+        totals = (sum(len(r.tokens) for r in every), sum(r.proposed for r in every), sum(r.accepted for r in every))
         self.emit(StepDone(self.run, self._log.steps, *totals, len(self.decoder.rows), self._now(), self._drafted))
 
     def _tell(self, row: Row) -> None:

@@ -5,13 +5,13 @@ the same place, and speculation stays lossless.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from engine.contract import Sampling
+from engine.sampler.streams import sent
 
 
 def has_penalty(sampling: Sampling) -> bool:
@@ -36,50 +36,55 @@ class Said:
             self._known, self._listed = len(self._answer), None
         return self._counts
 
-    def listed(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Ids and their counts, int64 ``[S]`` each."""
+    def listed(self) -> tuple[Tensor, Tensor]:
+        """Ids and their counts, int64 ``[S]`` each, on the host."""
         counts = self.counts()
         if self._listed is None:
-            self._listed = _tensors(counts, device)
-        ids, times = self._listed
-        return ids.to(device), times.to(device)
+            self._listed = torch.tensor(list(counts)), torch.tensor(list(counts.values()))
+        return self._listed
 
 
 def penalised(logits: Tensor, places: Sequence[tuple[Sampling, Said | None, Sequence[int]]]) -> Tensor:
     """A copy of ``logits`` ``[T, V]`` after the penalties of each position: its sampling, what was said, what is ahead.
 
-    Only ids that were seen are touched. Ids at or above V are another model's and are left out.
+    In float32 or wider. Only ids that were seen are touched. Ids at or above V are another model's and are left out.
+    What was said is listed on the host and sent, so that a GPU is asked nothing.
     """
-    changed = logits.clone()
-    start = 0
-    # Positions of one row share what it has said; only the drafts ahead of them differ.
-    for _, group in groupby(places, lambda place: id(place[1])):
-        of_row = list(group)
-        (sampling, said, _), rows = of_row[0], slice(start, start + len(of_row))
-        start += len(of_row)
-        if said is None or not has_penalty(sampling):
-            continue
-        _write(changed[rows], logits[rows], *said.listed(logits.device), sampling)
-        counts = said.counts()
-        for at, (_, _, ahead) in zip(range(rows.start, rows.stop), of_row, strict=True):
-            if ahead:
-                times = Counter(ahead)
-                times.update({id_: counts[id_] for id_ in times if id_ in counts})
-                _write(changed[at : at + 1], logits[at : at + 1], *_tensors(times, logits.device), sampling)
+    changed = logits.to(torch.promote_types(logits.dtype, torch.float32), copy=True)
+    strengths = [(s.repetition_penalty, s.frequency_penalty, s.presence_penalty) for s, _, _ in places]
+    on_device = sent(torch.tensor(strengths, dtype=changed.dtype), logits.device)
+    # The drafts ahead come second: where they repeat what was said before, theirs is the count that holds.
+    for entries in (_said(places), _ahead(places)):
+        inside = entries[:, entries[1] < logits.shape[1]]
+        if inside.shape[1]:
+            at, ids, times = sent(inside.contiguous(), logits.device)
+            _write(changed, logits, at, ids, times, on_device)
     return changed
 
 
-def _write(out: Tensor, logits: Tensor, ids: Tensor, times: Tensor, sampling: Sampling) -> None:
-    """Penalise ``ids`` ``[S]`` that occur ``times`` in the answer: from ``logits`` ``[T, V]`` into ``out``."""
-    inside = ids < logits.shape[1]
-    ids, times = ids[inside], times[inside]
-    seen = logits[:, ids]
-    seen = torch.where(seen > 0, seen / sampling.repetition_penalty, seen * sampling.repetition_penalty)
-    out[:, ids] = seen - (sampling.frequency_penalty * times + sampling.presence_penalty * (times > 0))
+def _write(out: Tensor, logits: Tensor, at: Tensor, ids: Tensor, times: Tensor, strengths: Tensor) -> None:
+    """Penalise ``ids`` ``[N]`` at positions ``at`` that occur ``times`` in the answer: from ``logits`` into ``out``."""
+    repetition, frequency, presence = strengths[at].unbind(1)
+    seen = logits[at, ids].to(out.dtype)
+    seen = torch.where(seen > 0, seen / repetition, seen * repetition)
+    out[at, ids] = seen - (frequency * times + presence * (times > 0))
 
 
-def _tensors(counts: Mapping[int, int], device: torch.device) -> tuple[Tensor, Tensor]:
-    return (
-        torch.tensor(list(counts), dtype=torch.long, device=device),
-        torch.tensor(list(counts.values()), dtype=torch.long, device=device),
-    )
+def _said(places: Sequence[tuple[Sampling, Said | None, Sequence[int]]]) -> Tensor:
+    """Position, id and count of all that rows have said: int64 ``[3, N]``, once for each of a row's positions."""
+    parts = [torch.empty(3, 0, dtype=torch.long)]
+    for at, (sampling, said, _) in enumerate(places):
+        if said is not None and has_penalty(sampling):
+            ids, times = said.listed()
+            parts.append(torch.stack([torch.full_like(ids, at), ids, times]))
+    return torch.cat(parts, dim=1)
+
+
+def _ahead(places: Sequence[tuple[Sampling, Said | None, Sequence[int]]]) -> Tensor:
+    """The same of the drafts ahead of each position: counts with what was said before."""
+    entries = []
+    for at, (sampling, said, ahead) in enumerate(places):
+        if said is not None and has_penalty(sampling):
+            counts = said.counts()
+            entries += [(at, id_, counts.get(id_, 0) + times) for id_, times in Counter(ahead).items()]
+    return torch.tensor(entries, dtype=torch.long).reshape(-1, 3).T

@@ -31,6 +31,7 @@ class RaggedModel:
     """
 
     note = ""
+    is_asynchronous = False  # a step that was asked for goes on by itself, and the host is free meanwhile
 
     def __init__(
         self, module: nn.Module, vocabulary: int, *, packed: bool = True, cache_dtype: torch.dtype | None = None

@@ -46,7 +46,8 @@ class Row:
     """One candidate while it is decoded: its tokens, its text and its counts, all cut at the same place.
 
     ``prompt``: the ids it goes on from. ``position`` is that of the token to come, absolute. Nothing after the cut is
-    kept, so nothing after it can be shown, counted or ranked.
+    kept, so nothing after it can be shown, counted or ranked. Where nothing that it says can end the row, tokens become
+    text only when that is asked for, which need not be while a GPU waits.
     """
 
     candidate: int
@@ -56,7 +57,6 @@ class Row:
     decode: Decode
     sampling: Sampling = field(default_factory=Sampling)
     tokens: list[int] = field(default_factory=list)
-    text: str = ""
     log_probs: list[float] = field(default_factory=list)  # of each token, the target's own raw log-softmax
     proposed: int = 0
     accepted: int = 0
@@ -65,9 +65,17 @@ class Row:
     def __post_init__(self) -> None:
         self._detokenizer = Detokenizer(self.decode)
         self._text_end = TextEnd(self.limits.stop, self.limits.code_stop, self.limits.before)
+        self._text = ""
+        self._unread: list[int] = []  # tokens that are not text yet
         self._blocks: list[Block] = []
         self._reach: list[int] = []  # characters of text that each token and those before it make
         self._said = Said(self.prompt, self.tokens)
+
+    @property
+    def text(self) -> str:
+        """What is certain to be shown."""
+        self._read()
+        return self._text
 
     @property
     def prompt_length(self) -> int:
@@ -100,7 +108,7 @@ class Row:
             self.log_probs.append(log_prob)
             if token in self.limits.eos_ids:
                 self.end("stop")
-            elif self._show(self._detokenizer.add(token)):
+            elif self._says(token):
                 self.stop_reason = "stop"
             elif self.room == 0:
                 self.end("length")
@@ -112,17 +120,31 @@ class Row:
     def end(self, reason: str) -> None:
         """No token will follow: release the text that was held back."""
         self.stop_reason = reason
+        self._read()
         if not self._show(self._detokenizer.flush()):
-            self.text += self._text_end.rest()
+            self._text += self._text_end.rest()
 
     def abandon(self, reason: str) -> None:
         """No token will follow, and nothing more is decoded: the text stays as it was shown."""
         self.stop_reason = reason
+        self._unread.clear()
+
+    def _says(self, token: int) -> bool:
+        """One more token to become text; True if that is seen to end it."""
+        self._unread.append(token)
+        return self._text_end.can_come and self._read()
+
+    def _read(self) -> bool:
+        """Bring the text up to the tokens; True if that is where it ends."""
+        unread, self._unread, ended = self._unread, [], False
+        for token in unread:
+            ended = self._show(self._detokenizer.add(token))
+        return ended
 
     def _show(self, piece: str) -> bool:
         """Add what is certain to be shown; True if that is where the text ends."""
         text, ended = self._text_end.feed(piece)
-        self.text += text
+        self._text += text
         return ended
 
     def _cut(self) -> None:

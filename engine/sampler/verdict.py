@@ -1,10 +1,11 @@
 """What becomes of a verify line: accepted counts, next tokens and log-probabilities, brought to the host in one piece.
 
-On a GPU the kernels of ``kernels.acceptance.triton`` do it all and one small copy follows; elsewhere the sampler's own
-arithmetic does. The rejection rule with a draft model's distributions takes the second way everywhere.
+On a GPU the kernels of ``kernels.acceptance.triton`` do it all, under either rule and whatever the drafts were drawn
+from; one small copy follows, and nothing in between makes the host wait. Elsewhere the sampler's own arithmetic does.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
@@ -13,7 +14,17 @@ from engine.contract import Sampling
 from engine.sampler.acceptance import AcceptanceRule, Coupled, VerifyLine
 from engine.sampler.penalties import has_penalty, penalised
 from engine.sampler.sampling import Distributions, Place, distributions, log_softmax_at
+from engine.sampler.streams import Fetched, sent
 from kernels.attention import why_not
+
+if TYPE_CHECKING:
+    from kernels.acceptance.triton import Drawn
+
+
+class Judged(Protocol):
+    """A verdict that may still be on its way."""
+
+    def wait(self) -> "Verdict": ...
 
 
 @dataclass(frozen=True)
@@ -27,11 +38,32 @@ class Verdict:
     tokens: list[int]
     scores: list[float]
 
+    def wait(self) -> "Verdict":
+        return self
 
-def judge(logits: Tensor, line: VerifyLine, rows: int, q: Distributions | None, rule: AcceptanceRule) -> Verdict:
+
+@dataclass(frozen=True)
+class Coming:
+    """A verdict that a GPU is at work on: int32 ``[2 B + T]`` as ``kernels.acceptance.triton.accept`` leaves it."""
+
+    result: Fetched
+    rows: int
+
+    def wait(self) -> Verdict:
+        from kernels.acceptance.triton import unpack
+
+        accepted, tokens, scores = unpack(self.result.wait(), self.rows)
+        return Verdict(accepted.tolist(), tokens.tolist(), scores.tolist())
+
+
+def has_kernels(device: torch.device) -> bool:
+    return device.type == "cuda" and not why_not()
+
+
+def judge(logits: Tensor, line: VerifyLine, rows: int, q: Distributions | None, rule: AcceptanceRule) -> Judged:
     """``logits`` ``[T, V]``: the target's, row by row; ``q``: what the drafts were drawn from, if they were drawn."""
-    if logits.device.type == "cuda" and not why_not() and (q is None or isinstance(rule, Coupled)):
-        return judge_on_device(logits, line, rows, rule)
+    if has_kernels(logits.device):
+        return judge_on_device(logits, line, rows, q, rule)
     p = distributions(logits, line.places)
     accepted, tokens = rule.accept(p, line, q)
     scores = raw_log_probs(logits, line, accepted, tokens)
@@ -47,9 +79,11 @@ def raw_log_probs(logits: Tensor, line: VerifyLine, accepted: Tensor, next_token
     return log_softmax_at(wide, committed[:, None])[:, 0]
 
 
-def judge_on_device(logits: Tensor, line: VerifyLine, rows: int, rule: AcceptanceRule) -> Verdict:
-    """The same by the device kernels, for drafts that are guesses or are judged by the coupled rule."""
-    from kernels.acceptance.triton import COUPLED, REJECTION, Counter, accept, unpack
+def judge_on_device(
+    logits: Tensor, line: VerifyLine, rows: int, q: Distributions | None, rule: AcceptanceRule
+) -> Coming:
+    """The same by the device kernels; the host goes on before they are through."""
+    from kernels.acceptance.triton import COUPLED, REJECTION, Counter, accept
 
     starts = torch.searchsorted(line.rows.contiguous(), torch.arange(rows + 1, device=logits.device), out_int32=True)
     adjusted = after_penalties(logits, line.places)
@@ -60,10 +94,20 @@ def judge_on_device(logits: Tensor, line: VerifyLine, rows: int, rule: Acceptanc
         line.drafts.int(),
         starts,
         COUPLED if isinstance(rule, Coupled) else REJECTION,
+        q=None if q is None or isinstance(rule, Coupled) else drawn_from(q, line, logits.shape[1]),
         raw=None if adjusted is logits else logits,
-    ).cpu()
-    accepted, tokens, scores = unpack(result, rows)
-    return Verdict(accepted.tolist(), tokens.tolist(), scores.tolist())
+    )
+    return Coming(Fetched(result), rows)
+
+
+def drawn_from(q: Distributions, line: VerifyLine, vocabulary: int) -> "tuple[Drawn, Tensor] | None":
+    """Sparse ``q`` of the drafts ``[D, K]`` as the kernels read it, and which of it belongs to each position."""
+    from kernels.acceptance.triton import dense
+
+    if len(q.ids) == 0:
+        return None  # nothing was drafted, so nothing is judged
+    places = (line.drafts >= 0).cumsum(0) - 1
+    return dense(q.ids, q.log_probs, vocabulary), places.int()
 
 
 def after_penalties(logits: Tensor, places: list[Place]) -> Tensor:
@@ -77,7 +121,8 @@ def cuts_of_places(places: list[Place], device: torch.device) -> Tensor:
     from kernels.acceptance.triton import cuts_of
 
     samplings = (place.sampling for place in places)
-    return cuts_of([(s.temperature, s.top_k, s.top_p, s.min_p) for s in samplings], device)
+    cuts = [(s.temperature, s.top_k, s.top_p, s.min_p) for s in samplings]
+    return sent(cuts_of(cuts, torch.device("cpu")), device)
 
 
 def choose(logits: Tensor, sampling: Sampling) -> None:
@@ -85,4 +130,4 @@ def choose(logits: Tensor, sampling: Sampling) -> None:
     positions = torch.arange(len(logits), device=logits.device)
     places, nothing = [Place(sampling)] * len(logits), torch.full_like(positions, -1)
     line = VerifyLine(nothing, positions, (positions, positions, positions), places)
-    judge(logits, line, len(logits), None, Coupled())
+    judge(logits, line, len(logits), None, Coupled()).wait()

@@ -57,6 +57,21 @@ def cuts_of(samplings: list[tuple[float, int, float, float]], device: torch.devi
     return torch.tensor(samplings, dtype=torch.float32).to(device, non_blocking=True)
 
 
+def dense(ids: Tensor, log_probs: Tensor, vocabulary: int) -> Drawn:
+    """A sparse distribution, ids and log-probabilities ``[D, K]``, as one that tokens were drawn from here.
+
+    What has no probability may repeat an id that has some.
+    """
+    count = len(ids)
+    full = torch.full((count, vocabulary), float("-inf"), dtype=torch.float32, device=ids.device)
+    full.scatter_reduce_(1, ids, log_probs.float(), "amax")
+    cuts = full.new_zeros(count, 4)
+    cuts[:, ::2] = 1.0  # temperature and top-p
+    nowhere = torch.empty(count, dtype=torch.int32, device=ids.device)
+    floors, totals = full.new_full((count,), float("-inf")), full.new_zeros(count)
+    return Drawn(full, cuts, nowhere, floors, totals, totals)
+
+
 def draw(logits: Tensor, cuts: Tensor, counter: Counter, purpose: int, *, raw: Tensor | None = None) -> Drawn:
     """One token for every position of ``logits`` ``[T, V]``, by shared Gumbel noise of this purpose.
 

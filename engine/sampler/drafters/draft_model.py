@@ -10,6 +10,7 @@ from engine.sampler.acceptance import AcceptanceRule, Proposals, counter_of
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.sampling import Distributions, distributions
 from engine.sampler.stopping import Row
+from engine.sampler.streams import sent
 
 
 @dataclass
@@ -89,7 +90,7 @@ def _in_line_order(q_steps: list[tuple[list[int], Distributions]], drafts: list[
     ids = like.ids.new_zeros(starts[-1], width)
     log_probs = like.log_probs.new_full(ids.shape, float("-inf"))
     for depth, (active, q) in enumerate(q_steps):
-        at = torch.tensor([starts[index] + depth for index in active], device=ids.device)
+        at = sent(torch.tensor([starts[index] + depth for index in active]), ids.device)
         ids[at, : q.ids.shape[1]] = q.ids
         log_probs[at, : q.ids.shape[1]] = q.log_probs
     return Distributions(ids, log_probs)

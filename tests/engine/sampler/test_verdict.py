@@ -29,8 +29,8 @@ def test_verdicts_agree(rule, penalised):
     drafts = [guesses[:2], guesses[3:4], guesses[5:7]][: len(rows)]
     proposals = Proposals(drafts)
     line = VerifyLine.of(rows, proposals, logits.device)
-    want = judge(logits[: len(line.drafts)], line, len(rows), None, rule)
-    got = judge_on_device(logits[: len(line.drafts)], line, len(rows), rule)
+    want = judge(logits[: len(line.drafts)], line, len(rows), None, rule).wait()
+    got = judge_on_device(logits[: len(line.drafts)], line, len(rows), None, rule).wait()
     assert (got.accepted, got.tokens) == (want.accepted, want.tokens)
     start = 0
     for count, tokens in zip(want.accepted, drafts, strict=True):
