@@ -58,6 +58,10 @@ seeded-bugs: setup
 verdicts: setup
 	$(BIN)/python -m benchmarks.humaneval_verdicts
 
+# Forty problems of HumanEval from prompt to verdict, against llama.cpp; up to two hours. --resume goes on after a kill.
+bench-picking: setup bench-peers
+	$(BIN)/python -m benchmarks.humaneval --peer llama.cpp --repeat 3 --resume
+
 bench-runner: setup
 	$(BIN)/python -m benchmarks.runner
 

@@ -24,7 +24,7 @@ class NoProblems(BasslineError):
 
 @dataclass(frozen=True)
 class Problem:
-    """``prompt``: imports, signature and docstring; ``body``: the canonical rest; ``tests`` end by calling ``check``."""
+    """``prompt``: imports, signature, docstring; ``body``: the canonical rest; ``tests`` end by calling ``check``."""
 
     name: str
     function: str

@@ -13,7 +13,7 @@ from benchmarks.machine import PeakMemory
 from benchmarks.timing import Timing
 from engine.contract import BasslineError, Request
 
-SCRIPT = Path(__file__).parent / "peers" / "llama.py"
+ROOT = Path(__file__).resolve().parents[1]
 Encode = Callable[[Request], list[int]]
 PROMPT_ROOM = 512  # tokens
 
@@ -26,13 +26,20 @@ class LlamaCpp:
     up to 512. It sets memory aside for that many from the start.
     """
 
+    program = "benchmarks.peers.llama"  # what the interpreter is started with
+
     def __init__(self, encode: Encode, python: Path, gguf: Path, most: int, max_tokens: int):
         self._encode = encode
         if not python.is_file():
             raise BasslineError(f"There is no {python}; run `make bench-peers` once, or name one with --peer-python.")
-        command = [python, SCRIPT, gguf, most, PROMPT_ROOM + max_tokens, torch.get_num_threads()]
+        arguments = [gguf.absolute(), most, PROMPT_ROOM + max_tokens, torch.get_num_threads()]
         self._process = subprocess.Popen(
-            list(map(str, command)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [str(python.absolute()), "-m", self.program, *map(str, arguments)],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
         )
         self.about = self._read()
 
@@ -52,7 +59,7 @@ class LlamaCpp:
         return replace(Timing.of(told["first_s"], list(zip(told["ended_s"], counts, strict=True))), peak_mib=peak.mib)
 
     def ask(self, **request: Any) -> dict[str, Any]:
-        """What ``Sequences.run`` in ``peers/llama.py`` gives for it."""
+        """What the peer's program answers to it: see there."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
@@ -69,6 +76,6 @@ class LlamaCpp:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise BasslineError("The llama.cpp process has ended; run benchmarks/peers/llama.py by hand to see why.")
+            raise BasslineError(f"The llama.cpp process has ended; run {self.program} by hand to see why.")
         answer: dict[str, Any] = json.loads(line)
         return answer

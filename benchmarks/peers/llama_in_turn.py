@@ -1,0 +1,70 @@
+"""llama.cpp one answer after another, as a person uses it who samples until the tests pass.
+
+Runs in the peers' environment, as a module from the root of the checkout. Reads one JSON request a line:
+
+    {"prompt": [...], "n": 8, "temperature": 0.8, "top_p": 0.95, "max_tokens": 512, "seed": 0}   -> {} when it is read
+    {}                                                      the next answer to that prompt       -> {"tokens": [...]}
+    {..., "together": true}                                 all answers, in one batch            -> {"tokens": [[...]]}
+
+The prompt is read once: its keys and values stay, and every answer goes on from a copy that costs nothing.
+"""
+
+import ctypes
+import json
+import sys
+from typing import Any
+
+import llama_cpp as llama
+
+from benchmarks.peers.llama import Sequences
+
+_PROMPT, _ANSWER = 0, 1  # sequences
+
+
+class InTurn(Sequences):
+    """One sequence at a time over one copy of the prompt."""
+
+    def begin(self, prompt: list[int], n: int, temperature: float, top_p: float, max_tokens: int, seed: int) -> None:
+        """Read the prompt, and draw the first token of all ``n`` answers: its logits are there now and not later."""
+        self._memory = llama.llama_get_memory(self.context)
+        llama.llama_memory_clear(self._memory, True)
+        self._decode([(token, at, _PROMPT) for at, token in enumerate(prompt)], last_only=True)
+        samplers = [self._sampler(temperature, top_p, seed * 1000 + number) for number in range(n)]
+        self._begun = [(sampler, llama.llama_sampler_sample(sampler, self.context, -1)) for sampler in samplers]
+        self._length, self._max_tokens = len(prompt), max_tokens
+
+    def next(self) -> list[int]:
+        """The tokens of one more answer, its end included. At most ``n`` times for one prompt."""
+        llama.llama_memory_seq_cp(self._memory, _PROMPT, _ANSWER, -1, -1)
+        sampler, token = self._begun.pop(0)
+        tokens = [token]
+        while not llama.llama_vocab_is_eog(self.vocab, tokens[-1]) and len(tokens) < self._max_tokens:
+            self._decode([(tokens[-1], self._length + len(tokens) - 1, _ANSWER)], last_only=True)
+            tokens.append(llama.llama_sampler_sample(sampler, self.context, -1))
+        llama.llama_sampler_free(sampler)
+        llama.llama_memory_seq_rm(self._memory, _ANSWER, -1, -1)
+        return tokens
+
+
+def main() -> None:
+    path, most, context, threads = sys.argv[1], *map(int, sys.argv[2:5])
+    quiet = llama.llama_log_callback(lambda level, text, data: None)
+    llama.llama_log_set(quiet, ctypes.c_void_p(0))
+    sequences = InTurn(path, most, context, threads)
+    features = llama.llama_print_system_info().decode().strip()
+    print(json.dumps({"version": llama.__version__, "features": features}), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(_answer(sequences, json.loads(line))), flush=True)
+
+
+def _answer(sequences: InTurn, asked: dict[str, Any]) -> dict[str, Any]:
+    if not asked:
+        return {"tokens": sequences.next()}
+    if asked.pop("together", False):
+        return {"tokens": sequences.run(**asked)["tokens"]}
+    sequences.begin(**asked)
+    return {}
+
+
+if __name__ == "__main__":
+    main()

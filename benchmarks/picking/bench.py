@@ -1,0 +1,148 @@
+"""From Generate to the last verdict, with a clock: engines that obey the contract, one runner, one queue."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeVar
+
+from benchmarks.machine import others_load
+from benchmarks.picking.records import Outcome, Trial
+from engine.contract import (
+    BasslineError,
+    Cancel,
+    CandidateFinished,
+    Close,
+    Closed,
+    Engine,
+    Event,
+    Generate,
+    Load,
+    LoadFailed,
+    ModelChoice,
+    Ready,
+    Request,
+    RunFinished,
+    Sampling,
+    Speculation,
+)
+from engine.runner.protocol import Answer, ConsentNeeded, Lamps, Test, TestFinished
+from engine.runner.report import Report
+from engine.session.run import Run
+
+_SILENCE_S = 300.0  # without any event; nothing here takes that long
+
+
+class Runner(Protocol):
+    """The part of ``engine.runner.client.RunnerClient`` that is used."""
+
+    def probe(self) -> None: ...
+
+    def test(self, test: Test) -> None: ...
+
+    def close(self) -> None: ...
+
+
+_Kind = TypeVar("_Kind")
+OpenRunner = Callable[[Callable[[Answer], None]], Runner]
+
+
+class Bench:
+    """All sides, loaded and waiting. Whoever answers, a ``session.Run`` takes the code out of the text, knows which
+    candidates are the same code and hands over what is to be tested, as in the application.
+
+    ``ready``: what each side said of itself; ``lamps``: what holds around the code that is run.
+    """
+
+    def __init__(self, engines: Mapping[str, Engine], choice: ModelChoice, open_runner: OpenRunner, rest_s: float):
+        """``rest_s``: before a trial, so that the runner's next boxes are warm, as when a person presses the key."""
+        self._inbox: queue.SimpleQueue[Event | Answer] = queue.SimpleQueue()
+        self._engines, self._rest_s = engines, rest_s
+        self._count = 0
+        self.ready: dict[str, Ready] = {}
+        for side, engine in engines.items():
+            threading.Thread(target=engine.run, args=(self._inbox.put,), daemon=True).start()
+            engine.submit(Load(choice))
+            answer = self._wait(Ready, LoadFailed)
+            if isinstance(answer, LoadFailed):
+                raise BasslineError(answer.reason)
+            assert isinstance(answer, Ready)
+            self.ready[side] = answer
+        self._runner = open_runner(self._inbox.put)
+        self._runner.probe()
+        self.lamps = self._wait(Lamps)
+
+    def rest(self) -> float:
+        """Let the machine come to rest; the load of others, in cores."""
+        time.sleep(self._rest_s)
+        return others_load()
+
+    def forget(self, side: str) -> None:
+        """Let go of what an engine would go on from: the last prompt's keys and values, and what was said.
+
+        Otherwise a second trial would be given the prompt, and drafts of the first one's answers.
+        """
+        once = Request("-", 0, 1, sampling=Sampling(max_tokens=1), speculation=Speculation("suffix"))
+        self._engines[side].submit(Generate("forget", once))
+        self._wait(RunFinished)
+
+    def trial(self, side: str, request: Request, tests: str, turn: int = 0, stop_at_pass: bool = False) -> Trial:
+        """Ask one side, and test every candidate the moment it is there. ``stop_at_pass``: want no more after that.
+
+        Raises BasslineError when the run fails.
+        """
+        self._count += 1
+        run = Run(f"trial-{self._count}", request, tests)
+        engine, finished_s, stopped = self._engines[side], dict[int, float](), False
+        start = time.monotonic()
+        engine.submit(Generate(run.name, request))
+        while not (run.ended and run.tested):
+            message = self._next()
+            now = time.monotonic() - start
+            if isinstance(message, CandidateFinished):
+                finished_s[message.candidate] = now
+            self._take(run, message, now)
+            for number in run.next_to_test():
+                self._runner.test(Test(run.queue_test(number), run.candidates[number].code, tests))
+            if stop_at_pass and run.first_passing_s is not None and not stopped:
+                stopped = True
+                engine.submit(Cancel(run.name))
+        ended_s = time.monotonic() - start
+        if run.state == "failed":
+            raise BasslineError(run.reason)
+        return Trial(side, request.candidates, turn, run.first_passing_s, ended_s, _outcomes(run, finished_s))
+
+    def close(self) -> None:
+        for engine in self._engines.values():
+            engine.submit(Close())
+            self._wait(Closed)
+        self._runner.close()
+
+    def _take(self, run: Run, message: Event | Answer, now: float) -> None:
+        if not isinstance(message, Answer):
+            run.apply(message)
+        elif isinstance(message, TestFinished | ConsentNeeded) and (number := run.number_of(message.id)) is not None:
+            if isinstance(message, ConsentNeeded):  # nobody is there to agree: it counts as not passed
+                run.record(number, Report("needs-in-process", "split", message.sentence), now)
+            else:
+                run.record(number, message.report, now)
+
+    def _next(self) -> Event | Answer:
+        try:
+            return self._inbox.get(timeout=_SILENCE_S)
+        except queue.Empty:
+            raise BasslineError(f"Nothing was heard for {_SILENCE_S:.0f} s; start again with --resume.") from None
+
+    def _wait(self, *kinds: type[_Kind]) -> _Kind:
+        while not isinstance(message := self._next(), kinds):
+            pass
+        return message
+
+
+def _outcomes(run: Run, finished_s: Mapping[int, float]) -> list[Outcome]:
+    """Of the candidates that ended by themselves or at the limit of tokens."""
+    return [
+        Outcome(finished_s[n], c.tokens, c.mean_logprob, c.report.verdict if c.report else "")
+        for n, c in sorted(run.candidates.items())
+        if c.state in ("done", "cut")
+    ]
