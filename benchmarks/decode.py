@@ -133,8 +133,8 @@ def tables(result: dict[str, Any]) -> Iterable[str]:
     yield f"{machine['cpu']}; Python {machine['python']}; {machine['date']}; commit {machine['commit']}"
     pair = options["model"] + (f" with draft {options['draft']}" if options["draft"] else "")
     yield (
-        f"{pair}, precision {options['precision']}; prompts {', '.join(options['prompts'])}; at most {options['max_tokens']} tokens, top-p {TOP_P}, "
-        f"{options['repeat']} turn(s) of each"
+        f"{pair}, precision {options['precision']}; prompts {', '.join(options['prompts'])}; "
+        f"at most {options['max_tokens']} tokens, top-p {TOP_P}, {options['repeat']} turn(s) of each"
     )
     yield from (
         f"{name}: {', '.join(f'{key} {value}' for key, value in about.items())}"

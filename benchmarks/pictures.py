@@ -77,8 +77,8 @@ def speed(result: Result) -> Figure:
         lines = speed_lines(turns)
         for name, (n, ms) in lines.items():
             is_ours = name == result["options"]["against"]
-            style = {"linewidth": 2.4, "zorder": 3} if is_ours else {"linewidth": 1.4}
-            axes.plot(n, ms, color=colours[name], marker="o", markersize=3.5, **style)
+            width, layer = (2.4, 3) if is_ours else (1.4, 2)
+            axes.plot(n, ms, color=colours[name], marker="o", markersize=3.5, linewidth=width, zorder=layer)
         counts = sorted({turn["n"] for turn in turns})
         logarithmic(axes, "x", counts)
         values = [value for _, ms in lines.values() for value in ms]
