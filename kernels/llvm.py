@@ -20,6 +20,7 @@ POINTER, NOTHING = ir.PointerType(), ir.VoidType()
 _TEAM = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
 
 
+@functools.cache
 def why_not() -> str:
     """Why nothing is compiled here; empty where it is."""
     if platform.machine() not in ("x86_64", "AMD64"):
@@ -63,12 +64,12 @@ class Body:
         index = long(index) if isinstance(index, int) else index
         return self.at.gep(base, [index], source_etype=kind)
 
-    def call(self, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
+    def call(self, name: str, result: ir.Type, *arguments: ir.Value, fastmath: Sequence[str] = ()) -> ir.Value:
         """An intrinsic, a C function of this process, or a function that the module has already."""
         function = self.module.globals.get(name)
         if function is None:
             function = ir.Function(self.module, ir.FunctionType(result, [each.type for each in arguments]), name)
-        return self.at.call(function, arguments)
+        return self.at.call(function, arguments, fastmath=fastmath)
 
     def splat(self, scalar: ir.Value, lanes: int) -> ir.Value:
         """A vector with ``scalar`` in every lane."""
@@ -78,7 +79,7 @@ class Body:
         return self.at.shuffle_vector(one, one, ir.Constant(ir.VectorType(INT, lanes), [0] * lanes))
 
     @contextmanager
-    def loop(self, start: ir.Value, stop: ir.Value, step: int = 1) -> Iterator[ir.Value]:
+    def loop(self, start: ir.Value, stop: ir.Value, step: ir.Value | int = 1) -> Iterator[ir.Value]:
         """What is written inside happens for ``start``, ``start + step`` and so on, below ``stop``."""
         counter = self.variable(start)
         head, body, end = (self.function.append_basic_block(name) for name in ("head", "body", "end"))
@@ -88,15 +89,18 @@ class Body:
         self.at.cbranch(self.at.icmp_signed("<", value, stop), body, end)
         self.at.position_at_end(body)
         yield value
-        self.at.store(self.at.add(value, long(step)), counter)
+        self.at.store(self.at.add(value, long(step) if isinstance(step, int) else step), counter)
         self.at.branch(head)
         self.at.position_at_end(end)
 
+    def thread(self) -> tuple[ir.Value, ir.Value]:
+        """The number of the thread that asks, and how many there are."""
+        number, threads = (self.call(name, INT) for name in ("omp_get_thread_num", "omp_get_num_threads"))
+        return self.at.sext(number, LONG), self.at.sext(threads, LONG)
+
     def share(self, count: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Of ``count`` pieces of work, the first of the thread that asks, and the first of the next thread."""
-        number, threads = (
-            self.at.sext(self.call(name, INT), LONG) for name in ("omp_get_thread_num", "omp_get_num_threads")
-        )
+        number, threads = self.thread()
         first = self.at.sdiv(self.at.mul(count, number), threads)
         return first, self.at.sdiv(self.at.mul(count, self.at.add(number, long(1))), threads)
 

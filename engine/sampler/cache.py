@@ -17,6 +17,7 @@ from transformers import AttentionInterface
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from engine.sampler.recall import Match, Segment
+from kernels.attention import native
 from kernels.attention.torch import prefix_suffix_attention, visibility
 
 # Any other registered name works, as long as it holds no "/", "sdpa", "flex_attention" or "flash_attention".
@@ -259,6 +260,8 @@ class RaggedCache(Cache):
         prefix = self.layers[module.layer_idx].prefix
         if prefix is not None and hasattr(module, "expand_kv"):  # MLA caches latents and expands what update() returned
             prefix = module.expand_kv(*prefix)  # type: ignore[operator]
+        if is_compiled(query, key, value):
+            return self._attend_compiled(query, prefix, (key, value), options)
         window, wide = options.pop("window"), torch.promote_types(key.dtype, torch.float32)
 
         def attend(query: Tensor, rows: slice) -> Tensor:
@@ -269,6 +272,28 @@ class RaggedCache(Cache):
             return attend(query, slice(0, step.batch)).transpose(1, 2).contiguous()
         parts = [part.scatter(attend(part.gather(query), part.rows)) for part in step.stretches]
         return (parts[0] if len(parts) == 1 else torch.cat(parts))[None]
+
+    def _attend_compiled(
+        self,
+        query: Tensor,
+        prefix: tuple[Tensor, Tensor] | None,
+        suffix: tuple[Tensor, Tensor],
+        options: dict[str, Any],
+    ) -> Tensor:
+        step = self.step
+        tokens = step.true_tokens(query.transpose(1, 2))
+        out = native.packed_attention(tokens, prefix, suffix, step.rows, step.token_slots, **options)
+        if step.packed:
+            return out[None]
+        grid = out.new_zeros(step.batch, step.width, *out.shape[1:])
+        grid[step.rows, step.offsets] = out
+        return grid
+
+
+def is_compiled(query: Tensor, key: Tensor, value: Tensor) -> bool:
+    """Whether the loops of ``kernels.attention.native`` serve; torch does otherwise."""
+    plain = query.is_cpu and query.dtype == key.dtype == value.dtype == torch.float32
+    return plain and not native.why_not(key.shape[-1], value.shape[-1])
 
 
 _current: list[RaggedCache] = []  # the cache of the forward pass in progress; target and draft take turns

@@ -46,6 +46,7 @@ from engine.sampler.policies.goodput import LIMIT
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.self_check import check_ragged, longest_context, refuse_by_name
 from engine.session import paths
+from kernels.attention import native
 
 
 class Loader(Protocol):
@@ -88,13 +89,18 @@ class LoadedPair:
 
 
 def exact_cache_dtype(model: LoadedModel) -> torch.dtype | None:
-    """float64 for int8: then a token's logits are the same to the bit, whatever else is in the batch.
+    """What makes a token's logits the same to the bit, whatever else is in the batch, for int8: None or float64.
 
-    Row-scaled int8 products of a row do not depend on its neighbours, norms and activations go by element, but a
-    float32 attention rounds differently for each batch shape, and one such last bit tips int8 roundings all through
-    the layers behind it. In float64 those differences are gone before the next rounding to float32.
+    Row-scaled int8 products of a row do not depend on its neighbours, norms and activations go by element. Neither
+    does compiled attention depend on them, but torch's rounds differently for each batch shape, and one such last bit
+    tips int8 roundings all through the layers behind it. In float64 those differences are gone before the next
+    rounding to float32.
     """
-    return torch.float64 if model.precision == "int8" and model.device.type == "cpu" else None
+    if model.precision != "int8" or model.device.type != "cpu":
+        return None
+    config = model.module.config.get_text_config()  # type: ignore[union-attr, operator]
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    return torch.float64 if native.why_not(size, size) else None
 
 
 class SamplerEngine:

@@ -1,0 +1,244 @@
+"""The loops of packed attention on the CPU, written for LLVM.
+
+One piece of work is one token and one key head: the query heads that share the key head go over the keys together, the
+prompt's first and the row's own after them. What a token gets depends on its own row alone, to the bit: its sums run
+over its keys in their order, whatever else is in the line.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from kernels.llvm import FLOAT, INT, LONG, NOTHING, POINTER, Body, long
+
+ALIGN = 16  # scores go through the softmax so many at a time
+_REGISTERS = 28  # vectors of a query, or of an output, that are held at once
+_FLOATS, _INTS = ir.VectorType(FLOAT, ALIGN), ir.VectorType(INT, ALIGN)
+_LOWEST, _HIGHEST = -87.0, 88.0  # between them exp is a normal float32
+_LOG2_E, _LN2_HIGH, _LN2_LOW = 1.44269504088896341, 0.693359375, -2.12194440e-4
+_EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+_WORK = [POINTER] * 10 + [LONG] * 14 + [FLOAT] * 2
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the loops are compiled for: the sizes of heads, and how many query heads share a key head."""
+
+    key_size: int
+    value_size: int
+    heads: int
+    softcap: bool
+    sinks: bool
+
+    @property
+    def lanes(self) -> int:
+        return next(lanes for lanes in (16, 8, 4) if self.key_size % lanes == self.value_size % lanes == 0)
+
+    @property
+    def chunks(self) -> list[int]:
+        """How many heads go over the keys at once, chunk by chunk."""
+        most = max(1, _REGISTERS * self.lanes // max(self.key_size, self.value_size))
+        return [min(most, self.heads - first) for first in range(0, self.heads, most)]
+
+
+def fits(key_size: int, value_size: int) -> bool:
+    return key_size % 4 == value_size % 4 == 0
+
+
+def attention_module(shape: Shape) -> ir.Module:
+    """With one function to call, ``attend``; its arguments are the fields of the work, and the number of threads."""
+    module = ir.Module("attention")
+    for heads in sorted(set(shape.chunks)):
+        write_heads(module, shape, heads)
+    write_team(module, shape)
+    body = Body(module, "attend", [*_WORK, INT])
+    body.on_threads("team", body.parameters[:-1], body.parameters[-1])
+    body.at.ret_void()
+    return module
+
+
+def write_team(module: ir.Module, shape: Shape) -> None:
+    """What every thread does: every so-many-eth piece of work, for later tokens of a prompt see more keys."""
+    body = Body(module, "team", [POINTER])
+    at = body.at
+    (query, prefix_keys, prefix_values, keys, values, rows, slots, sinks, out, room, *sizes) = body.received(_WORK)
+    tokens, groups, prefix, window, query_token, query_head, *strides, apart, scaling, cap = sizes
+    prefix_key_group, prefix_value_group, key_row, key_group, value_row, value_group, room_size = strides
+    number, threads = body.thread()
+    scores = body.address(room, at.mul(number, room_size), FLOAT)
+    with body.loop(number, at.mul(tokens, groups), threads) as piece:
+        group, token = at.sdiv(piece, tokens), at.srem(piece, tokens)
+        row, slot = (body.load(body.address(each, token, LONG), LONG) for each in (rows, slots))
+        seen = at.sub(at.add(at.add(prefix, slot), long(1)), window)  # the first position in the window
+        seen = _most(body, at.select(at.icmp_signed(">", window, long(0)), seen, long(0)), long(0))
+        first = at.select(at.icmp_signed("<", seen, prefix), seen, prefix)
+        spans = [first, prefix, _most(body, at.sub(seen, prefix), long(0)), at.add(slot, long(1))]
+        bases = [
+            body.address(prefix_keys, at.mul(group, prefix_key_group), FLOAT),
+            body.address(keys, at.add(at.mul(row, key_row), at.mul(group, key_group)), FLOAT),
+            body.address(prefix_values, at.mul(group, prefix_value_group), FLOAT),
+            body.address(values, at.add(at.mul(row, value_row), at.mul(group, value_group)), FLOAT),
+        ]
+        head = at.mul(group, long(shape.heads))
+        for heads in shape.chunks:
+            queries = body.address(query, at.add(at.mul(token, query_token), at.mul(head, query_head)), FLOAT)
+            place = at.add(at.mul(token, at.mul(groups, long(shape.heads))), head)
+            answer = body.address(out, at.mul(place, long(shape.value_size)), FLOAT)
+            sink = body.address(sinks, head, FLOAT)
+            rest = [scores, apart, query_head, scaling, cap, sink]
+            body.call(f"heads{heads}", NOTHING, queries, answer, *bases, *spans, *rest)
+            head = at.add(head, long(heads))
+    at.ret_void()
+
+
+def write_heads(module: ir.Module, shape: Shape, heads: int) -> None:
+    """Some heads of one token over the keys of the prompt and of the row."""
+    kinds = [POINTER] * 6 + [LONG] * 4 + [POINTER, LONG, LONG, FLOAT, FLOAT, POINTER]
+    body = Body(module, f"heads{heads}", kinds)
+    body.function.linkage = "internal"
+    query, out, *bases = body.parameters[:6]
+    first, prefix, start, stop, scores, apart, query_head, scaling, cap, sinks = body.parameters[6:]
+    spans = [(first, prefix), (start, stop)]
+    at = body.at
+    lines = [body.address(scores, at.mul(apart, long(head)), FLOAT) for head in range(heads)]
+    count = at.add(at.sub(prefix, first), at.sub(stop, start))
+    queries = [body.address(query, at.mul(query_head, long(head)), FLOAT) for head in range(heads)]
+    _scores(body, shape, queries, bases[:2], spans, lines, scaling)
+    own = (
+        [body.load(body.address(sinks, head, FLOAT), FLOAT) for head in range(heads)] if shape.sinks else [None] * heads
+    )
+    shares = [_softmax(body, shape, line, count, cap, sink) for line, sink in zip(lines, own, strict=True)]
+    _mix(body, shape, bases[2:], spans, lines, shares, out)
+    at.ret_void()
+
+
+def _scores(
+    body: Body,
+    shape: Shape,
+    queries: Sequence[ir.Value],
+    bases: Sequence[ir.Value],
+    spans: Sequence[tuple[ir.Value, ir.Value]],
+    lines: Sequence[ir.Value],
+    scaling: ir.Value,
+) -> None:
+    """Query times key, for every head and every key that is seen."""
+    at, floats = body.at, ir.VectorType(FLOAT, shape.lanes)
+    parts = range(0, shape.key_size, shape.lanes)
+    held = [[body.load(body.address(query, part, FLOAT), floats) for part in parts] for query in queries]
+    position = body.variable(long(0))
+    for base, (first, stop) in zip(bases, spans, strict=True):
+        with body.loop(first, stop) as index:
+            key = body.address(base, at.mul(index, long(shape.key_size)), FLOAT)
+            loaded = [body.load(body.address(key, part, FLOAT), floats) for part in parts]
+            here = body.load(position, LONG)
+            for own, line in zip(held, lines, strict=True):
+                total = at.fmul(own[0], loaded[0])
+                for left, right in zip(own[1:], loaded[1:], strict=True):
+                    total = _multiply_add(body, left, right, total)
+                body.store(at.fmul(_sum(body, total), scaling), body.address(line, here, FLOAT))
+            body.store(at.add(here, long(1)), position)
+
+
+def _softmax(
+    body: Body, shape: Shape, line: ir.Value, count: ir.Value, cap: ir.Value, sink: ir.Value | None
+) -> ir.Value:
+    """Scores to weights that are not yet divided by their sum; gives what to multiply them with."""
+    at = body.at
+    if shape.softcap:
+        with body.loop(long(0), count, ALIGN) as i:
+            place = body.address(line, i, FLOAT)
+            body.store(_capped(body, body.load(place, _FLOATS), body.splat(cap, ALIGN)), place)
+    body.store(_constant(float("-inf")), body.address(line, count, FLOAT))
+    most = body.variable(_constant(float("-inf")) if sink is None else body.splat(sink, ALIGN))
+    with body.loop(long(0), count, ALIGN) as i:
+        value = body.load(body.address(line, i, FLOAT), _FLOATS)
+        body.store(body.call("llvm.maximum.v16f32", _FLOATS, body.load(most, _FLOATS), value), most)
+    highest = body.call("llvm.vector.reduce.fmaximum.v16f32", FLOAT, body.load(most, _FLOATS))
+    highest = body.splat(highest, ALIGN)
+    total = body.variable(_constant(0.0))
+    with body.loop(long(0), count, ALIGN) as i:
+        place = body.address(line, i, FLOAT)
+        weight = _exp(body, at.fsub(body.load(place, _FLOATS), highest))
+        body.store(weight, place)
+        body.store(at.fadd(body.load(total, _FLOATS), weight), total)
+    whole = _sum(body, body.load(total, _FLOATS))
+    if sink is not None:
+        own = _exp(body, at.fsub(body.splat(sink, ALIGN), highest))
+        whole = at.fadd(whole, at.extract_element(own, ir.Constant(INT, 0)))
+    return at.fdiv(ir.Constant(FLOAT, 1.0), whole)
+
+
+def _mix(
+    body: Body,
+    shape: Shape,
+    bases: Sequence[ir.Value],
+    spans: Sequence[tuple[ir.Value, ir.Value]],
+    lines: Sequence[ir.Value],
+    shares: Sequence[ir.Value],
+    out: ir.Value,
+) -> None:
+    """The weighted sum of the values, head after head ``[heads, value_size]``."""
+    at, floats = body.at, ir.VectorType(FLOAT, shape.lanes)
+    parts = range(0, shape.value_size, shape.lanes)
+    nothing = ir.Constant(floats, [0.0] * shape.lanes)
+    totals = [[body.variable(nothing) for _ in parts] for _ in lines]
+    position = body.variable(long(0))
+    for base, (first, stop) in zip(bases, spans, strict=True):
+        with body.loop(first, stop) as index:
+            value = body.address(base, at.mul(index, long(shape.value_size)), FLOAT)
+            loaded = [body.load(body.address(value, part, FLOAT), floats) for part in parts]
+            here = body.load(position, LONG)
+            for own, line in zip(totals, lines, strict=True):
+                weight = body.splat(body.load(body.address(line, here, FLOAT), FLOAT), shape.lanes)
+                for place, part in zip(own, loaded, strict=True):
+                    body.store(_multiply_add(body, weight, part, body.load(place, floats)), place)
+            body.store(at.add(here, long(1)), position)
+    for head, (own, share) in enumerate(zip(totals, shares, strict=True)):
+        for place, part in zip(own, parts, strict=True):
+            value = at.fmul(body.load(place, floats), body.splat(share, shape.lanes))
+            body.store(value, body.address(out, head * shape.value_size + part, FLOAT))
+
+
+def _exp(body: Body, x: ir.Value) -> ir.Value:
+    """To 2 units in the last place: 2 ** n times a polynomial (Cephes' expf) on what is left. 0 for -inf."""
+    at = body.at
+    x = body.call("llvm.maxnum.v16f32", _FLOATS, x, _constant(_LOWEST - 1))
+    x = body.call("llvm.minnum.v16f32", _FLOATS, x, _constant(_HIGHEST))
+    power = body.call("llvm.rint.v16f32", _FLOATS, at.fmul(x, _constant(_LOG2_E)))
+    left = _multiply_add(body, power, _constant(-_LN2_HIGH), x)
+    left = _multiply_add(body, power, _constant(-_LN2_LOW), left)
+    value = _constant(_EXP[0])
+    for factor in _EXP[1:]:
+        value = _multiply_add(body, value, left, _constant(factor))
+    value = _multiply_add(body, value, at.fmul(left, left), at.fadd(left, _constant(1.0)))
+    exponent = at.add(at.fptosi(power, _INTS), ir.Constant(_INTS, [127] * ALIGN))
+    exponent = at.shl(exponent, ir.Constant(_INTS, [23] * ALIGN))
+    value = at.fmul(value, at.bitcast(exponent, _FLOATS))
+    return at.select(at.fcmp_ordered(">=", x, _constant(_LOWEST)), value, _constant(0.0))
+
+
+def _capped(body: Body, score: ir.Value, cap: ir.Value) -> ir.Value:
+    """``cap * tanh(score / cap)``."""
+    at = body.at
+    doubled = at.fdiv(at.fadd(score, score), cap)
+    below = at.fdiv(_constant(2.0), at.fadd(_exp(body, doubled), _constant(1.0)))
+    return at.fmul(cap, at.fsub(_constant(1.0), below))
+
+
+def _multiply_add(body: Body, left: ir.Value, right: ir.Value, total: ir.Value) -> ir.Value:
+    return body.call(f"llvm.fma.v{left.type.count}f32", left.type, left, right, total)
+
+
+def _sum(body: Body, vector: ir.Value) -> ir.Value:
+    """Of the lanes, pair by pair: an order of its own, and always the same."""
+    zero = ir.Constant(FLOAT, 0.0)
+    return body.call(f"llvm.vector.reduce.fadd.v{vector.type.count}f32", FLOAT, zero, vector, fastmath=("reassoc",))
+
+
+def _constant(value: float) -> ir.Constant:
+    return ir.Constant(_FLOATS, [value] * ALIGN)
+
+
+def _most(body: Body, left: ir.Value, right: ir.Value) -> ir.Value:
+    return body.at.select(body.at.icmp_signed(">", left, right), left, right)

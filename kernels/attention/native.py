@@ -1,0 +1,91 @@
+"""Packed attention compiled for this very processor, in float32 with one order of summation: see ``loops``.
+
+torch's own matrix products choose their order by the shape of the batch, so that a token's last bits depend on its
+neighbours; and for the few queries of a decoding step they spend most of the time on the way there.
+"""
+
+import ctypes
+import functools
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from kernels import llvm
+from kernels.attention.loops import ALIGN, Shape, attention_module, fits
+
+NEEDED = frozenset({"avx2", "fma"})
+
+
+@functools.cache
+def why_not(key_size: int = 4, value_size: int = 4) -> str:
+    """Why heads of these sizes are left to torch; empty where they are not."""
+    if reason := llvm.why_not():
+        return reason
+    if not llvm.features() >= NEEDED:
+        return "this processor has no AVX2"
+    return "" if fits(key_size, value_size) else "the size of a head is no multiple of 4"
+
+
+def packed_attention(
+    query: Tensor,
+    prefix: tuple[Tensor, Tensor] | None,
+    suffix: tuple[Tensor, Tensor],
+    rows: Tensor,
+    slots: Tensor,
+    *,
+    scaling: float,
+    window: int | None = None,
+    softcap: float | None = None,
+    sinks: Tensor | None = None,
+) -> Tensor:
+    """Attention output ``[T, Hq, Dv]`` of a packed line. All floats are float32, on the CPU.
+
+    query   ``[T, Hq, D]``
+    prefix  keys ``[1, G, P, D]`` and values ``[1, G, P, Dv]``, seen by every row, or None
+    suffix  keys ``[B, G, S, D]`` and values ``[B, G, S, Dv]``, one slab per row; G divides Hq
+    rows    ``[T]`` int64: the slab of each token
+    slots   ``[T]`` int64: its slot there; it sees the slots up to its own, and is at position ``P + slot``
+    sinks   ``[Hq]``, one logit per head that takes weight and gives no value
+    """
+    tokens, query_heads, _ = query.shape
+    query = query if query.stride(2) == 1 else query.contiguous()
+    keys, values = map(_dense, suffix)
+    prefix = (keys[:1, :, :0], values[:1, :, :0]) if prefix is None else (_dense(prefix[0]), _dense(prefix[1]))
+    length, (groups, slab) = prefix[0].shape[2], keys.shape[1:3]
+    shape = Shape(keys.shape[3], values.shape[3], query_heads // groups, softcap is not None, sinks is not None)
+    out = query.new_empty(tokens, query_heads, shape.value_size)
+    apart = (length + slab + 2 * ALIGN) // ALIGN * ALIGN
+    threads = torch.get_num_threads()
+    room = query.new_empty(threads, max(shape.chunks), apart)
+    sinks = room if sinks is None else sinks.to(query.dtype)
+    tensors = (query, *prefix, keys, values, rows, slots, sinks, out, room)
+    _check(tensors)
+    strides = [each.stride(1) for each in prefix]
+    strides += [each.stride(axis) for each in (keys, values) for axis in (0, 1)]
+    sizes = (tokens, groups, length, window or 0, *query.stride()[:2], *strides, room.stride(0), apart)
+    _compiled(shape)(*map(Tensor.data_ptr, tensors), *sizes, scaling, softcap or 0.0, threads)
+    return out
+
+
+def _dense(heads: Tensor) -> Tensor:
+    """``[B, G, S, D]`` with the slots of a head one behind the other; a copy only where they are not."""
+    lies = heads.stride(3) == 1 and (heads.stride(2) == heads.shape[3] or heads.shape[2] <= 1)
+    return heads if lies else heads.contiguous()
+
+
+def _check(tensors: tuple[Tensor, ...]) -> None:
+    """A wrong tensor would be read as numbers of whatever lies there."""
+    for index, tensor in enumerate(tensors):
+        kind = torch.int64 if index in (5, 6) else torch.float32
+        if not tensor.is_cpu or tensor.dtype != kind:
+            raise TypeError(f"compiled attention is for {kind} on the CPU, not {tensor.dtype} on {tensor.device}")
+
+
+@functools.cache
+def _compiled(shape: Shape) -> Callable[..., None]:
+    compiled = llvm.Compiled(attention_module(shape))
+    kinds = [ctypes.c_void_p] * 10 + [ctypes.c_int64] * 14 + [ctypes.c_float] * 2 + [ctypes.c_int]
+    run = compiled.function("attend", *kinds)
+    run.keeper = compiled  # type: ignore[attr-defined]  # the code is let go with it
+    return run
