@@ -48,6 +48,10 @@ ACCEPTANCE = [
         "zeros_like(draft) + _RESIDUAL",
         "zeros_like(draft) + _TOKEN",
     ),
+    Broken("nothing left of p", "acceptance", "weight = tl.where(left > 0, rest, weight)", "weight = rest"),
+    Broken(
+        "what fills up q erases what it repeats", "acceptance", 'log_probs.float(), "amax"', 'log_probs.float(), "amin"'
+    ),
     Broken(
         "the last draft is never accepted", "acceptance", "accepted = stop - start - 1", "accepted = stop - start - 2"
     ),
@@ -77,6 +81,8 @@ def acceptance_tests():
     acceptance.test_ties_stay_whole(acceptance.WAYS[2])
     acceptance.test_coupled(acceptance.WAYS[0], 0)
     acceptance.test_rejection(acceptance.WAYS[6], False, 1)
+    acceptance.test_rejection_of_what_another_distribution_drew(53, acceptance.WAYS[6])
+    acceptance.test_where_nothing_is_left_of_p_it_is_drawn_from_itself()
     acceptance.test_the_coin_is_that_of_the_twin_and_a_rejected_draft_never_comes_back()
 
 
@@ -90,7 +96,7 @@ def test_a_broken_attention_is_caught(broken, tmp_path, monkeypatch):
 @pytest.mark.parametrize("broken", ACCEPTANCE, ids=lambda broken: broken.name)
 def test_a_broken_acceptance_is_caught(broken, tmp_path, monkeypatch):
     module = load(broken, tmp_path, monkeypatch)
-    for name in ("accept", "draw"):
+    for name in ("accept", "dense", "draw"):
         monkeypatch.setattr(acceptance, name, getattr(module, name))
     with pytest.raises(AssertionError):
         acceptance_tests()

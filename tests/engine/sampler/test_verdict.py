@@ -5,6 +5,7 @@ import torch
 
 from engine.contract import Sampling
 from engine.sampler.acceptance import Coupled, Proposals, Rejection, VerifyLine
+from engine.sampler.sampling import distributions
 from engine.sampler.verdict import judge, judge_on_device
 from tests.engine.sampler.running import new_rows
 
@@ -17,20 +18,31 @@ SAMPLINGS = {
 }
 
 
+def q_of(logits, drafts, generator):
+    """What the drafts might have been drawn from: like the target's, but not the same, and cut elsewhere."""
+    count = sum(map(len, drafts))
+    other = logits[:count].float() + torch.randn(count, logits.shape[1], generator=generator)
+    other[torch.arange(count), torch.tensor([token for row in drafts for token in row])] += 9.0  # it can be drawn
+    return distributions(other, Sampling(temperature=0.9, top_p=0.95))
+
+
 @pytest.mark.parametrize("rule", [Coupled(), Rejection()], ids=lambda rule: rule.name)
-@pytest.mark.parametrize("penalised", [False, True])
-def test_verdicts_agree(rule, penalised):
+@pytest.mark.parametrize("penalised", [False, True], ids=["plain", "penalised"])
+@pytest.mark.parametrize("drawn", [False, True], ids=["guessed", "drawn"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
+def test_verdicts_agree(rule, penalised, drawn, dtype):
     numbers = [1, 2, 3] if penalised else [1, 2]
     rows = new_rows(numbers, [3, 4, 5], sampling={number: SAMPLINGS[number] for number in numbers})
     for row in rows:
         row.tokens += [7, 8, 7]
-    logits = torch.randn(3 * len(rows) - 1, 60, generator=torch.Generator().manual_seed(4)) * 3
+    generator = torch.Generator().manual_seed(4)
+    logits = (torch.randn(3 * len(rows) - 1, 60, generator=generator) * 3).to(dtype)
     guesses = logits.argmax(-1).tolist()  # likely to stay for a while
     drafts = [guesses[:2], guesses[3:4], guesses[5:7]][: len(rows)]
-    proposals = Proposals(drafts)
+    proposals = Proposals(drafts, q_of(logits, drafts, generator) if drawn else None)
     line = VerifyLine.of(rows, proposals, logits.device)
-    want = judge(logits[: len(line.drafts)], line, len(rows), None, rule).wait()
-    got = judge_on_device(logits[: len(line.drafts)], line, len(rows), None, rule).wait()
+    want = judge(logits[: len(line.drafts)], line, len(rows), proposals.q, rule).wait()
+    got = judge_on_device(logits[: len(line.drafts)], line, len(rows), proposals.q, rule).wait()
     assert (got.accepted, got.tokens) == (want.accepted, want.tokens)
     start = 0
     for count, tokens in zip(want.accepted, drafts, strict=True):

@@ -16,7 +16,18 @@ pytest.importorskip("triton", reason="triton has no wheel for this platform")
 import triton
 import triton.language as tl
 
-from kernels.acceptance.triton import COUPLED, REJECTION, Counter, Drawn, _gumbel, accept, cuts_of, draw, unpack
+from kernels.acceptance.triton import (
+    COUPLED,
+    REJECTION,
+    Counter,
+    Drawn,
+    _gumbel,
+    accept,
+    cuts_of,
+    dense,
+    draw,
+    unpack,
+)
 
 WAYS = [
     Sampling(temperature=0.8, top_p=0.95),
@@ -196,6 +207,53 @@ def test_rejection(sampling, drawn, seed):
     assert accepted.tolist() == want_accepted.tolist()
     assert tokens.tolist() == want_tokens.tolist()
     check_log_probs(scores, logits, drafts, accepted.tolist(), tokens.tolist())
+
+
+def check_rejection(
+    logits: torch.Tensor, sampling: Sampling, q: Distributions, drafts: torch.Tensor, seed: int = 3
+) -> torch.Tensor:
+    """A line of one draft per row, judged by kernel and twin alike. ``q`` ``[R, K]``; accepted counts ``[R]``."""
+    rows = len(drafts)
+    at, places = counter(2 * rows, seed), torch.arange(2 * rows, dtype=torch.int32) // 2
+    line = torch.stack([drafts, torch.full_like(drafts, -1)], dim=1).flatten().int()
+    starts = torch.arange(0, 2 * rows + 1, 2, dtype=torch.int32)
+    drawn_from = (dense(q.ids, q.log_probs, logits.shape[1]), places)
+    result = accept(logits, cuts([sampling] * 2 * rows), at, line, starts, REJECTION, q=drawn_from)
+    accepted, tokens, _ = unpack(result, rows)
+    p = distributions(logits, sampling)
+    owners, wide = torch.arange(2 * rows) // 2, places.long()
+    want = plain.rejection(p.ids, p.log_probs, line.long(), q.ids[wide], q.log_probs[wide], owners, tuple(at))
+    assert accepted.tolist() == want[0].tolist()
+    assert tokens.tolist() == want[1].tolist()
+    return accepted
+
+
+@pytest.mark.parametrize(("size", "sampling"), [(53, WAYS[6]), (4099, WAYS[0]), (131, WAYS[3])], ids=str)
+def test_rejection_of_what_another_distribution_drew(size, sampling):
+    """q is sparse and sharp, reaches beyond p's support, and repeats id 0 where it is not used up."""
+    rows = 9
+    logits = random_logits(2 * rows, size, spread=1.5, seed=size)
+    q_logits = logits[::2] + random_logits(rows, size, spread=1.0, seed=1)
+    q_logits[:, 0] = q_logits.amax(-1) - 1  # the id that fills what is not used up is also a likely one
+    kept = distributions(q_logits, Sampling(temperature=0.9, top_p=0.9))
+    q = Distributions(
+        torch.nn.functional.pad(kept.ids, (0, 3)), torch.nn.functional.pad(kept.log_probs, (0, 3), value=-torch.inf)
+    )
+    p = distributions(logits[::2], sampling)
+    assert any(set(q.ids[row].tolist()) - set(p.ids[row].tolist()) for row in range(rows)) or sampling == WAYS[6]
+    drafts = plain.draw(q.ids, q.log_probs, tuple(counter(rows, 5)), DRAFT)
+    accepted = check_rejection(logits, sampling, q, drafts)
+    assert 0 < accepted.sum() < rows
+
+
+def test_where_nothing_is_left_of_p_it_is_drawn_from_itself():
+    """R9: q is above p everywhere, as rounding can make it; a rejected draft is then followed by a draw from p."""
+    rows = 12
+    logits = random_logits(2 * rows, 37, spread=1.0, seed=2)
+    p = distributions(logits[::2], WAYS[6])
+    q = Distributions(p.ids, p.log_probs + 0.7)
+    accepted = check_rejection(logits, WAYS[6], q, logits[::2].argmax(-1))
+    assert 0 < accepted.sum() < rows
 
 
 def test_at_temperature_zero_both_rules_are_the_same():
