@@ -50,9 +50,11 @@ class OurEngine:
     def rest(self) -> None:
         """Let go of what a follow-up would go on from: the prompt's keys and values, and what was said.
 
-        Otherwise the next contender would be given the prompt, and drafts of this one's answers.
+        Otherwise the next contender would be given the prompt, and drafts of this one's answers. What is asked instead
+        is bare text: the beginning that all chats have in common is to be read again as well.
         """
-        self.run(Request("-", 0, 1, sampling=Sampling(max_tokens=1), speculation=Speculation("suffix")))
+        nothing = Sampling(max_tokens=1)
+        self.run(Request("-", 0, 1, mode="completion", sampling=nothing, speculation=Speculation("suffix")))
 
     def close(self) -> None:
         self._engine.submit(Close())
