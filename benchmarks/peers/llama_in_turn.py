@@ -24,20 +24,27 @@ _PROMPT, _ANSWER = 0, 1  # sequences
 class InTurn(Sequences):
     """One sequence at a time over one copy of the prompt."""
 
+    _samplers: list[Any] = []  # noqa: RUF012  (one prompt's; replaced, never changed)
+
     def begin(self, prompt: list[int], n: int, temperature: float, top_p: float, max_tokens: int, seed: int) -> None:
-        """Read the prompt, and draw the first token of all ``n`` answers: its logits are there now and not later."""
+        """Read the prompt, for at most ``n`` answers."""
         self._memory = llama.llama_get_memory(self.context)
         llama.llama_memory_clear(self._memory, True)
         self._decode([(token, at, _PROMPT) for at, token in enumerate(prompt)], last_only=True)
-        samplers = [self._sampler(temperature, top_p, seed * 1000 + number) for number in range(n)]
-        self._begun = [(sampler, llama.llama_sampler_sample(sampler, self.context, -1)) for sampler in samplers]
+        size = ctypes.sizeof(ctypes.c_float) * llama.llama_vocab_n_tokens(self.vocab)
+        self._logits = ctypes.string_at(llama.llama_get_logits_ith(self.context, -1), size)
+        for left in self._samplers:
+            llama.llama_sampler_free(left)
+        self._samplers = [self._sampler(temperature, top_p, seed * 1000 + number) for number in range(n)]
         self._length, self._max_tokens = len(prompt), max_tokens
 
     def next(self) -> list[int]:
-        """The tokens of one more answer, its end included. At most ``n`` times for one prompt."""
+        """The tokens of one more answer, its end included."""
         llama.llama_memory_seq_cp(self._memory, _PROMPT, _ANSWER, -1, -1)
-        sampler, token = self._begun.pop(0)
-        tokens = [token]
+        # The logits behind the prompt go back to where the last answer has left its own.
+        ctypes.memmove(llama.llama_get_logits_ith(self.context, -1), self._logits, len(self._logits))
+        sampler, *self._samplers = self._samplers
+        tokens = [llama.llama_sampler_sample(sampler, self.context, -1)]
         while not llama.llama_vocab_is_eog(self.vocab, tokens[-1]) and len(tokens) < self._max_tokens:
             self._decode([(tokens[-1], self._length + len(tokens) - 1, _ANSWER)], last_only=True)
             tokens.append(llama.llama_sampler_sample(sampler, self.context, -1))

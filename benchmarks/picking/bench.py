@@ -65,6 +65,7 @@ class Bench:
             engine.submit(Load(choice))
             answer = self._wait(Ready, LoadFailed)
             if isinstance(answer, LoadFailed):
+                engine.submit(Close())
                 raise BasslineError(answer.reason)
             assert isinstance(answer, Ready)
             self.ready[side] = answer
@@ -110,7 +111,8 @@ class Bench:
         ended_s = time.monotonic() - start
         if run.state == "failed":
             raise BasslineError(run.reason)
-        return Trial(side, request.candidates, turn, run.first_passing_s, ended_s, _outcomes(run, finished_s))
+        outcomes, width = _outcomes(run, finished_s), run.metrics.width if run.metrics else 0
+        return Trial(side, request.candidates, turn, run.first_passing_s, ended_s, outcomes, width)
 
     def close(self) -> None:
         for engine in self._engines.values():

@@ -32,7 +32,8 @@ class Trial:
     """One side's answers to one problem. Seconds of wall time since Generate, tests included.
 
     ``first_pass_s``: until the runner said *pass* for the first time; None when no candidate passed. ``ended_s``: until
-    all verdicts were there. ``outcomes`` in the order of the candidates' numbers, without those that never began.
+    all verdicts were there. ``outcomes`` in the order of the candidates' numbers, without those that were stopped.
+    ``width``: most candidates that were decoded at a time, 0 where a side does not say.
     """
 
     side: str
@@ -41,6 +42,7 @@ class Trial:
     first_pass_s: float | None
     ended_s: float
     outcomes: list[Outcome]
+    width: int = 0
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ def test_a_candidate_is_tested_while_others_are_still_written(open_bench):
     bench = open_bench(engine((RIGHT, 2), (WRONG, 60)))
     trial = bench.trial("ours", Request("add", 0, 2), TESTS)
     assert trial.first_pass_s < trial.outcomes[1].finished_s
+    assert trial.width == 2
 
 
 def test_the_side_that_writes_in_turn_is_stopped_by_a_pass(open_bench):
