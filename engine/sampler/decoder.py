@@ -88,7 +88,7 @@ class Decoder:
     def release(self) -> list[Row]:
         """Take every row out and let its memory go."""
         rows, self.rows, self._flight = self.rows, [], None
-        self.target.keep([])
+        self.target.release()
         self.drafter.keep([])
         return rows
 

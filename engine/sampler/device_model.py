@@ -1,6 +1,7 @@
 """A model on a GPU: the same door as ``RaggedModel``, over memory that stays in place and graphs of its passes."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -56,6 +57,8 @@ class DeviceModel(RaggedModel):
         self.draft_loop: object | None = None  # of ``drafters.draft_loop``, captured over this room
         super().__init__(module, vocabulary)
         self.is_asynchronous = self.device.type == "cuda"
+        if self.is_asynchronous:
+            torch.cuda.set_device(self.device)  # where kernels are launched, whichever GPU it is
 
     def clear(self) -> None:
         """Forget prompt and rows. The room, and the graphs that were captured over it, stay."""
@@ -115,8 +118,11 @@ class DeviceModel(RaggedModel):
             )
         return out.logits[0][step.last] if last_only and not choose else out.logits[0]
 
+    def release(self) -> None:
+        self.make_room(replace(self.cache.room, rows=1, slots=self._room.slots))
+
     def make_room(self, room: Room) -> None:
-        """Move to larger room; graphs of the old one go."""
+        """Move to other room; graphs of the old one go."""
         if room != self.cache.room:
             self.graphs.clear()
             self.draft_loop = None

@@ -14,7 +14,9 @@ from torch import Tensor, nn
 
 from engine.sampler.cache import RaggedCache, RaggedLayer, Step
 from engine.sampler.recall import Match
+from engine.sampler.streams import sent
 
+Pair = tuple[Tensor, Tensor]  # keys and values
 Attention = Callable[..., Tensor]  # see ``kernels.attention.torch.packed_attention``
 
 
@@ -100,7 +102,7 @@ class FixedLayer(RaggedLayer):
 
     def __init__(self, owner: "FixedCache"):
         super().__init__(owner)
-        self.stores: tuple[Tensor, Tensor] | None = None
+        self.stores: Pair | None = None
         self.length = 0  # tokens in the stores
 
     @property
@@ -116,13 +118,16 @@ class FixedLayer(RaggedLayer):
             self.extend(pair)
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        room, dtype = self.owner.room, self.owner.dtype
-        kinds = [(states.shape[1], states.shape[3], dtype or states.dtype) for states in (key_states, value_states)]
-        make = key_states.new_zeros
-        self.keys, self.values = (make(room.rows, h, room.slots + 1, d, dtype=kind) for h, d, kind in kinds)
-        keys, values = (make(1, h, room.prompt, d, dtype=kind) for h, d, kind in kinds)
-        self.stores = (keys, values)
+        (self.keys, self.values), self.stores = self._allocated(self.owner.room, key_states, value_states)
         self.is_initialized = True
+
+    def _allocated(self, room: Room, key_states: Tensor, value_states: Tensor) -> tuple[Pair, Pair]:
+        """Slabs and stores of that room, empty, for such keys and values."""
+        kinds = [(s.shape[1], s.shape[3], self.owner.dtype or s.dtype) for s in (key_states, value_states)]
+        make = key_states.new_zeros
+        keys, values = (make(room.rows, h, room.slots + 1, d, dtype=kind) for h, d, kind in kinds)
+        prompt_keys, prompt_values = (make(1, h, room.prompt, d, dtype=kind) for h, d, kind in kinds)
+        return (keys, values), (prompt_keys, prompt_values)
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
@@ -170,22 +175,23 @@ class FixedLayer(RaggedLayer):
     @torch.inference_mode()
     def keep(self, rows: Sequence[int]) -> None:
         if self.is_initialized and list(rows) != list(range(len(rows))):
-            index = torch.tensor(rows, dtype=torch.long, device=self.keys.device)
+            index = sent(torch.tensor(rows, dtype=torch.long), self.keys.device)
             for slabs in (self.keys, self.values):
                 slabs[: len(rows)] = slabs[index]
 
     @torch.inference_mode()
     def resize(self, room: Room) -> None:
-        """Move to other room, with what is there."""
+        """Move to other room, with what is there and fits. Where memory runs out, all stays as it was."""
         if not self.is_initialized:
             return
         assert self.stores is not None
-        stores, keys, values, length = self.stores, self.keys, self.values, self.length
-        self.lazy_initialization(keys, values)
-        for new, old in ((self.keys, keys), (self.values, values)):
-            new[: len(old), :, : old.shape[2] - 1] = old[:, :, :-1]
-        for new, old in zip(self.stores, stores, strict=True):
-            new[:, :, :length] = old[:, :, :length]
+        slabs, stores = self._allocated(room, self.keys, self.values)
+        for new, old in zip(slabs, (self.keys, self.values), strict=True):
+            rows, slots = min(len(new), len(old)), min(new.shape[2], old.shape[2]) - 1
+            new[:rows, :, :slots] = old[:rows, :, :slots]
+        for new, old in zip(stores, self.stores, strict=True):
+            new[:, :, : self.length] = old[:, :, : self.length]
+        (self.keys, self.values), self.stores = slabs, stores
 
 
 class FixedCache(RaggedCache):
@@ -200,9 +206,9 @@ class FixedCache(RaggedCache):
 
     def make_room(self, room: Room) -> None:
         if room != self.room:
-            self.room = room
             for layer in self.layers:
                 layer.resize(room)
+            self.room = room  # not before: where memory runs out half-way, the old room fits into every layer
 
     def resume(self, match: Match) -> None:
         """A prompt is coming: until it is frozen, tokens go to its store."""

@@ -124,6 +124,10 @@ class RaggedModel:
         """A row has ended; a follow-up may go on from its answer, whose last token was never fed."""
         self._recall.keep(answer, self.cache.take(row, len(answer) - 1))
 
+    def release(self) -> None:
+        """Memory is short: let that of all rows go. The prompt stays."""
+        self.cache.keep([])
+
     def forget_rows(self) -> None:
         """A run is over; the prompt and the answers stay for a follow-up."""
         self.cache.keep([])

@@ -19,6 +19,7 @@ from torch import Tensor
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 FAR = tl.constexpr(1 << 30)
+JOINED = 16  # splits that the reduction holds at a time: all of them would not fit into a program's registers
 # Triton's interpreter multiplies bfloat16 as the integers it stores it in; there, and only there, it is widened first.
 WIDEN = tl.constexpr(triton.knobs.runtime.interpret)
 
@@ -41,22 +42,31 @@ class Tiling:
 
     @classmethod
     def choose(
-        cls, tokens: int, rows: int, ratio: int, groups: int, dim: int, prompt: int, slots: int, processors: int
+        cls, tokens: int, rows: int, ratio: int, groups: int, width: int, prompt: int, slots: int, processors: int
     ) -> "Tiling":
-        """From sizes alone: ``ratio`` query heads per key head, ``prompt`` and ``slots`` as room, not as lengths."""
-        largest = 64 if dim > 128 else 128
+        """From sizes alone: ``ratio`` query heads per key head, ``prompt`` and ``slots`` as room, not as lengths.
+
+        ``width``: bytes of a head's keys in one slot. What a program holds at a time stays below the 99 KB of shared
+        memory that the smallest of the GPUs has.
+        """
+        largest, keys = next((rows, keys) for most, rows, keys in _SHARED if width <= most)
         prompt_rows = _tile(tokens * ratio, largest)
         prompt_programs = triton.cdiv(tokens * ratio, prompt_rows) * groups
-        suffix_rows = max(_tile(triton.cdiv(tokens, rows) * ratio, 64), triton.next_power_of_2(ratio))
+        suffix_rows = max(_tile(triton.cdiv(tokens, rows) * ratio, min(largest, 64)), triton.next_power_of_2(ratio))
+        suffix_programs = max(rows, triton.cdiv(tokens, suffix_rows // ratio)) * groups
         wanted = 2 * processors
         return cls(
             prompt_rows=prompt_rows,
             prompt_splits=_splits(wanted, prompt_programs, prompt) if prompt else 0,
             suffix_rows=suffix_rows,
-            suffix_splits=_splits(wanted, rows * groups, slots),
-            keys=32 if dim > 128 else 64,
-            warps=8 if prompt_rows == 128 or dim > 128 else 4,
+            suffix_splits=_splits(wanted, suffix_programs, slots),
+            keys=keys,
+            warps=8 if prompt_rows == 128 or width > 256 else 4,
         )
+
+
+# Bytes of a head in one slot, up to which tiles have so many rows at most, and so many keys are read at a time.
+_SHARED = ((256, 128, 64), (512, 64, 32), (1 << 30, 16, 16))
 
 
 def _tile(rows: int, largest: int) -> int:
@@ -94,7 +104,8 @@ def packed_attention(
     ratio = heads // groups
     room = 0 if prefix is None else prefix[0].shape[2]
     if tiling is None:
-        tiling = Tiling.choose(tokens, rows, ratio, groups, dim, room, slots, _processors(query.device))
+        width = triton.next_power_of_2(max(dim, value_dim)) * suffix[0].element_size()
+        tiling = Tiling.choose(tokens, rows, ratio, groups, width, room, slots, _processors(query.device))
     splits = tiling.prompt_splits + tiling.suffix_splits
     partial = torch.empty(splits, tokens, heads, value_dim, dtype=torch.float32, device=query.device)
     weight = torch.empty(splits, tokens, heads, dtype=torch.float32, device=query.device)
@@ -121,7 +132,8 @@ def packed_attention(
     _merge_kernel[(tokens, heads)](
         partial, weight, sinks if sinks is not None else weight, starts, out, tokens, rows, splits,
         HEADS=heads, VALUE_DIM=value_dim, HAS_SINKS=sinks is not None,
-        BLOCK_SPLITS=triton.next_power_of_2(splits), BLOCK_VALUE=max(16, triton.next_power_of_2(value_dim)),
+        BLOCK_SPLITS=triton.next_power_of_2(splits), JOINED=JOINED,
+        BLOCK_VALUE=max(16, triton.next_power_of_2(value_dim)),
         num_warps=2, enable_fp_fusion=True,
     )  # fmt: skip
     return out
@@ -268,29 +280,35 @@ def _product(a, b):
 def _merge_kernel(
     partial, weight, sinks, starts, out, tokens, rows, splits,
     HEADS: tl.constexpr, VALUE_DIM: tl.constexpr, HAS_SINKS: tl.constexpr,
-    BLOCK_SPLITS: tl.constexpr, BLOCK_VALUE: tl.constexpr,
+    BLOCK_SPLITS: tl.constexpr, JOINED: tl.constexpr, BLOCK_VALUE: tl.constexpr,
 ):  # fmt: skip
     """One head of one token: the splits' outputs, each by its share of the softmax. Padding gives zeros."""
     token, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    split, value_dims = tl.arange(0, BLOCK_SPLITS), tl.arange(0, BLOCK_VALUE)
-    place = (split * tokens + token) * HEADS + head
-    weights = tl.load(weight + place, mask=split < splits, other=float("-inf"))
-    weights = tl.where(token < tl.load(starts + rows), weights, float("-inf"))
+    value_dims, all_splits = tl.arange(0, BLOCK_VALUE), tl.arange(0, BLOCK_SPLITS)
+    splits = tl.where(token < tl.load(starts + rows), splits, 0)
+    weights = tl.load(
+        weight + (all_splits * tokens + token) * HEADS + head, mask=all_splits < splits, other=float("-inf")
+    )
     top = tl.max(weights, 0)
     if HAS_SINKS:
         sink = tl.load(sinks + head).to(tl.float32) * LOG2_E
         top = tl.maximum(top, sink)
     base = tl.where(top == float("-inf"), 0.0, top)
-    shares = tl.exp2(weights - base)
-    total = tl.sum(shares, 0)
+    total = tl.sum(tl.exp2(weights - base), 0)
     if HAS_SINKS:
         total += tl.exp2(sink - base)
-    outputs = tl.load(
-        partial + place[:, None] * VALUE_DIM + value_dims,
-        mask=(shares > 0)[:, None] & (value_dims < VALUE_DIM),
-        other=0.0,
-    )
-    result = tl.sum(outputs * shares[:, None], 0) / tl.where(total > 0, total, 1.0)
+    result = tl.zeros([BLOCK_VALUE], tl.float32)
+    for first in range(0, splits, JOINED):
+        split = first + tl.arange(0, JOINED)
+        place = (split * tokens + token) * HEADS + head
+        shares = tl.exp2(tl.load(weight + place, mask=split < splits, other=float("-inf")) - base)
+        outputs = tl.load(
+            partial + place[:, None] * VALUE_DIM + value_dims,
+            mask=(shares > 0)[:, None] & (value_dims < VALUE_DIM),
+            other=0.0,
+        )
+        result += tl.sum(outputs * shares[:, None], 0)
+    result = result / tl.where(total > 0, total, 1.0)
     tl.store(
         out + (token * HEADS + head) * VALUE_DIM + value_dims,
         result.to(out.dtype.element_ty),

@@ -58,6 +58,17 @@ def compile_(kernel, types: dict[str, str], constants: dict[str, object], capabi
     print(kernel.__name__, capability, compiled.metadata.shared)
 
 
+def compile_chosen(dim: int, bytes_: int) -> None:
+    """The largest tiles that are chosen for such heads, for the GPU with the least shared memory."""
+    chosen = attention.Tiling.choose(256, 8, 7, 4, dim * bytes_, 1024, 512, 132)
+    sizes = SIZES | dict.fromkeys(("DIM", "VALUE_DIM", "BLOCK_DIM", "BLOCK_VALUE"), dim)
+    tiles = {"PROMPT_ROWS": chosen.prompt_rows, "SUFFIX_ROWS": chosen.suffix_rows, "KEYS": chosen.keys}
+    tiles["QUERIES"] = chosen.suffix_rows // 7
+    types = ATTENTION if bytes_ == 2 else {name: SINGLE if kind == HALF else kind for name, kind in ATTENTION.items()}
+    options = {"num_warps": chosen.warps, "num_stages": chosen.stages}
+    compile_(attention._partial_kernel, types, sizes | TILES | tiles, 89, **options)
+
+
 def compile_all() -> None:
     tile = attention._partial_kernel
     for rows, warps in ((16, 4), (128, 8)):
@@ -65,7 +76,16 @@ def compile_all() -> None:
     compile_(tile, ATTENTION, SIZES | TILES | {"PROMPT_ROWS": 128, "KEYS": 64}, 89, num_warps=8, num_stages=2)
     wide = WIDE | TILES | {"PROMPT_ROWS": 64, "KEYS": 32, "HAS_SOFTCAP": True, "QUERIES": 8}
     compile_(tile, ATTENTION, wide, 80, num_warps=8, num_stages=2)
-    merge = {"HEADS": 28, "VALUE_DIM": 128, "BLOCK_VALUE": 128, "HAS_SINKS": True, "BLOCK_SPLITS": 64}
+    for dim, bytes_ in ((256, 2), (128, 4), (256, 4)):
+        compile_chosen(dim, bytes_)
+    merge = {
+        "HEADS": 28,
+        "VALUE_DIM": 128,
+        "BLOCK_VALUE": 128,
+        "HAS_SINKS": True,
+        "BLOCK_SPLITS": 64,
+        "JOINED": attention.JOINED,
+    }
     compile_(attention._merge_kernel, ATTENTION, merge, 90, num_warps=2)
     compile_(acceptance._sum_kernel, VERDICT, {"CHUNK": acceptance.CHUNK, "PIECE": acceptance.PIECE}, 90)
     compile_(acceptance._bound_kernel, VERDICT, {"CHUNKS": 64, "PIECES": 1024}, 90)

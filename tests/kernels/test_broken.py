@@ -34,8 +34,8 @@ ATTENTION = [
     Broken(
         "splits weigh the same",
         "attention",
-        "shares = tl.exp2(weights - base)",
-        "shares = tl.where(weights > -1e9, 1.0, 0.0)",
+        'shares = tl.exp2(tl.load(weight + place, mask=split < splits, other=float("-inf")) - base)',
+        'shares = tl.where(tl.load(weight + place, mask=split < splits, other=float("-inf")) > -1e9, 1.0, 0.0)',
     ),
 ]
 ACCEPTANCE = [

@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.contract import Sampling
 from engine.sampler.device_model import DeviceModel, open_model
-from engine.sampler.fixed_cache import FixedStep, Room
+from engine.sampler.fixed_cache import FixedLayer, FixedStep, Room
 from engine.sampler.graphs import SIZES, Graphs, Key, bucket
 from engine.sampler.ragged_model import RaggedModel
 from kernels.attention.torch import packed_attention
@@ -113,6 +113,33 @@ def test_graphs_are_captured_largest_first_and_replayed_for_every_length():
     assert len(capture.sizes) == captured
     device.forward([[3]] * 5, [1] * 5)  # a fifth row: other room, other graphs
     assert len(capture.sizes) > captured
+
+
+def test_where_memory_runs_out_in_growing_the_old_room_still_serves(monkeypatch):
+    """M5: the second layer finds no memory for a larger room; fewer rows go on in what there is."""
+    stock, allocated = build(), FixedLayer._allocated
+    plain, device = RaggedModel(copy.deepcopy(stock), VOCABULARY), open_device(stock)
+    for model in (plain, device):
+        model.prefill([3, 4, 5])
+        model.forward([[6, 7], [8, 9]], [3, 3])
+
+    def short(layer, room, *states):
+        if room.rows > 4 and layer is device.cache.layers[1]:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return allocated(layer, room, *states)
+
+    monkeypatch.setattr(FixedLayer, "_allocated", short)
+    with pytest.raises(torch.OutOfMemoryError):
+        device.forward([[3]] * 5, [5, 5, 3, 3, 3])
+    assert device.cache.room == SMALL
+    want = plain.forward([[3], [4, 5]], [5, 5])
+    torch.testing.assert_close(device.forward([[3], [4, 5]], [5, 5]), want, rtol=0, atol=1e-4)
+    monkeypatch.undo()
+    device.forward([[3]] * 5, [6] * 2 + [3] * 3)
+    device.release()
+    assert device.cache.room == Room(rows=1, slots=SMALL.slots, prompt=SMALL.prompt)
+    want = plain.forward([[6, 7, 3], [8]], [3, 3])
+    torch.testing.assert_close(device.forward([[6, 7, 3], [8]], [3, 3]), want, rtol=0, atol=1e-4)
 
 
 def test_a_model_that_cannot_be_captured_runs_all_the_same_and_says_why():

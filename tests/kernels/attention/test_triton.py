@@ -116,6 +116,7 @@ def test_windows_softcaps_and_sinks(extra):
         {"dim": 24, "value_dim": 20},
         {"tiling": None},
         {"tiling": Tiling(32, 7, 32, 5, keys=32)},
+        {"tiling": Tiling(16, 17, 16, 16, keys=16), "prompt": 300, "room": 300},  # more splits than are joined at once
     ],
     ids=str,
 )
@@ -145,7 +146,7 @@ def test_the_choice_of_tiles_fills_the_chip_and_fits_the_sizes():
     """132 processors, 7 query heads per key head, 4 key heads: a 7B model with grouped queries."""
 
     def choose(tokens, rows, prompt):
-        return Tiling.choose(tokens, rows, 7, 4, 128, prompt, 512, processors=132)
+        return Tiling.choose(tokens, rows, 7, 4, 256, prompt, 512, processors=132)
 
     one, many = choose(1, 1, 8192), choose(160, 32, 8192)
     assert one.prompt_rows == 16
@@ -154,5 +155,7 @@ def test_the_choice_of_tiles_fills_the_chip_and_fits_the_sizes():
     assert -(-160 * 7 // 128) * 4 * many.prompt_splits >= 2 * 132
     assert choose(8, 8, 0).prompt_splits == 0
     assert choose(8, 8, 100).prompt_splits == 1
+    whole = Tiling.choose(2048, 1, 7, 4, 256, 0, 32_768, processors=132)  # a chunk of a prompt fills the chip by itself
+    assert whole.suffix_splits == 1
     for tokens, rows, heads in [(1, 1, 100), (300, 1, 1), (7, 7, 71)]:  # a row's heads always fit into one tile
         assert Tiling.choose(tokens, rows, heads, 1, 64, 64, 64, processors=132).suffix_rows >= heads
