@@ -68,7 +68,8 @@ class Body:
         """An intrinsic, a C function of this process, or a function that the module has already."""
         function = self.module.globals.get(name)
         if function is None:
-            function = ir.Function(self.module, ir.FunctionType(result, [each.type for each in arguments]), name)
+            kinds = [POINTER if isinstance(each.type, ir.PointerType) else each.type for each in arguments]
+            function = ir.Function(self.module, ir.FunctionType(result, kinds), name)
         return self.at.call(function, arguments, fastmath=fastmath)
 
     def splat(self, scalar: ir.Value, lanes: int) -> ir.Value:
@@ -110,9 +111,7 @@ class Body:
         whole = ir.Constant(kind, ir.Undefined)
         for index, field in enumerate(fields):
             whole = self.at.insert_value(whole, field, index)
-        function, place = (
-            self.at.bitcast(value, POINTER) for value in (self.module.globals[name], self.variable(whole))
-        )
+        function, place = self.module.globals[name], self.variable(whole)
         self.call("GOMP_parallel", NOTHING, function, place, threads, ir.Constant(INT, 0))
 
     def received(self, kinds: Sequence[ir.Type]) -> list[ir.Value]:

@@ -12,6 +12,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig
 
 from engine.models.errors import UnsupportedModel, WrongFile
+from kernels.elementwise import compile_elementwise
 from kernels.int8_linear import Int8Linear, join_siblings, quantize_weight
 
 DTYPES = {
@@ -60,6 +61,7 @@ def load_int8(folder: Path, weights: Path) -> nn.Module:
     missing, unexpected = model.load_state_dict(state, strict=False, assign=True)
     if missing or unexpected:
         raise KeyError(f"{folder}: missing {missing}, unexpected {unexpected}")
+    compile_elementwise(model)
     return join_siblings(model, lambda: model(input_ids=torch.tensor([[0]]), use_cache=False))
 
 

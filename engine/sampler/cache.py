@@ -8,6 +8,7 @@ shortened by forgetting, and the next write lands on the stale slots.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -68,11 +69,17 @@ def stretches(counts: Sequence[int], device: torch.device) -> list[Stretch]:
         own = counts[first:last]
         places = None
         if min(own) < max(own):
-            rows = torch.repeat_interleave(torch.arange(len(own)), torch.tensor(own))
-            places = (rows.to(device), torch.cat([torch.arange(count) for count in own]).to(device))
+            rows, offsets = _places(own)
+            places = torch.tensor(rows, device=device), torch.tensor(offsets, device=device)
         found.append(Stretch(slice(first, last), slice(token, token + sum(own)), max(own), places))
         token += sum(own)
     return found
+
+
+def _places(counts: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Row and offset of every token. By hand: torch wakes its threads for as much."""
+    rows = [row for row, count in enumerate(counts) for _ in range(count)]
+    return rows, [offset for count in counts for offset in range(count)]
 
 
 class Step:
@@ -87,15 +94,19 @@ class Step:
         self.batch, self.width = len(counts), max(counts)
         self.prefix_length, self.packed = prefix_length, packed
         # Row, offset and slot of every true token, in line order: [T] each.
-        self.rows = torch.repeat_interleave(torch.arange(self.batch), torch.tensor(counts)).to(device)
-        self.offsets = torch.cat([torch.arange(count) for count in counts]).to(device)
+        self.rows, self.offsets = (torch.tensor(each, device=device) for each in _places(counts))
         first = torch.tensor(starts, device=device)[:, None]
         # [B, Q]; a padded query sees what the row's own tokens see, and its output is thrown away.
         self.grid = first + torch.arange(self.width, device=device)
         self.token_slots = self.grid[self.rows, self.offsets] - prefix_length
         self.slots = int(max(s + c for s, c in zip(starts, counts, strict=True))) - prefix_length
-        self.stretches = stretches(counts, device) if packed else []
+        self._counts = counts
         self._masks: dict[tuple[int, int | None, torch.dtype], Tensor] = {}
+
+    @cached_property
+    def stretches(self) -> list[Stretch]:
+        """For attention in torch: which rows of a packed line attend together."""
+        return stretches(self._counts, self.grid.device)
 
     @property
     def positions(self) -> Tensor:

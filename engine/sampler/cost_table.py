@@ -21,6 +21,7 @@ ROWS = 8  # the calibration spreads its tokens over at most so many rows
 CONTEXT, FAR = 32, 1024  # tokens of prompt in front of them: next to none, and so many that attention shows
 FAR_SIZES = (1, 8, 32)
 REPEATS = 3  # the fastest counts: what disturbs a pass only makes it slower
+ARITHMETIC = 2  # how passes compute here: raised when that changes, so that times of another way are not believed
 TRUST = 8  # passes of one size seen while running that weigh as much as the calibration
 
 
@@ -130,7 +131,8 @@ def measured_once(
     between: Callable[[], None] = lambda: None,
 ) -> CostTable:
     """The table of this model on this machine from ``folder``, or measured now and kept there."""
-    key = f"{name}-{precision}-{model.device.type}-{platform.node()}-{torch.get_num_threads()}-{torch.__version__}"
+    kind = f"{precision}-{model.device.type}-{ARITHMETIC}"
+    key = f"{name}-{kind}-{platform.node()}-{torch.get_num_threads()}-{torch.__version__}"
     path = folder / ("".join(c if c.isalnum() or c in "-._" else "_" for c in key) + ".json")
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))

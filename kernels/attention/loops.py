@@ -11,13 +11,9 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from kernels.llvm import FLOAT, INT, LONG, NOTHING, POINTER, Body, long
+from kernels.vector import FLOATS, WIDTH, constant, exp, lane_sum, multiply_add
 
-ALIGN = 16  # scores go through the softmax so many at a time
 _REGISTERS = 28  # vectors of a query, or of an output, that are held at once
-_FLOATS, _INTS = ir.VectorType(FLOAT, ALIGN), ir.VectorType(INT, ALIGN)
-_LOWEST, _HIGHEST = -87.0, 88.0  # between them exp is a normal float32
-_LOG2_E, _LN2_HIGH, _LN2_LOW = 1.44269504088896341, 0.693359375, -2.12194440e-4
-_EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
 _WORK = [POINTER] * 10 + [LONG] * 14 + [FLOAT] * 2
 
 
@@ -135,8 +131,8 @@ def _scores(
             for own, line in zip(held, lines, strict=True):
                 total = at.fmul(own[0], loaded[0])
                 for left, right in zip(own[1:], loaded[1:], strict=True):
-                    total = _multiply_add(body, left, right, total)
-                body.store(at.fmul(_sum(body, total), scaling), body.address(line, here, FLOAT))
+                    total = multiply_add(body, left, right, total)
+                body.store(at.fmul(lane_sum(body, total), scaling), body.address(line, here, FLOAT))
             body.store(at.add(here, long(1)), position)
 
 
@@ -146,25 +142,25 @@ def _softmax(
     """Scores to weights that are not yet divided by their sum; gives what to multiply them with."""
     at = body.at
     if shape.softcap:
-        with body.loop(long(0), count, ALIGN) as i:
+        with body.loop(long(0), count, WIDTH) as i:
             place = body.address(line, i, FLOAT)
-            body.store(_capped(body, body.load(place, _FLOATS), body.splat(cap, ALIGN)), place)
-    body.store(_constant(float("-inf")), body.address(line, count, FLOAT))
-    most = body.variable(_constant(float("-inf")) if sink is None else body.splat(sink, ALIGN))
-    with body.loop(long(0), count, ALIGN) as i:
-        value = body.load(body.address(line, i, FLOAT), _FLOATS)
-        body.store(body.call("llvm.maximum.v16f32", _FLOATS, body.load(most, _FLOATS), value), most)
-    highest = body.call("llvm.vector.reduce.fmaximum.v16f32", FLOAT, body.load(most, _FLOATS))
-    highest = body.splat(highest, ALIGN)
-    total = body.variable(_constant(0.0))
-    with body.loop(long(0), count, ALIGN) as i:
+            body.store(_capped(body, body.load(place, FLOATS), body.splat(cap, WIDTH)), place)
+    body.store(constant(float("-inf")), body.address(line, count, FLOAT))
+    most = body.variable(constant(float("-inf")) if sink is None else body.splat(sink, WIDTH))
+    with body.loop(long(0), count, WIDTH) as i:
+        value = body.load(body.address(line, i, FLOAT), FLOATS)
+        body.store(body.call("llvm.maximum.v16f32", FLOATS, body.load(most, FLOATS), value), most)
+    highest = body.call("llvm.vector.reduce.fmaximum.v16f32", FLOAT, body.load(most, FLOATS))
+    highest = body.splat(highest, WIDTH)
+    total = body.variable(constant(0.0))
+    with body.loop(long(0), count, WIDTH) as i:
         place = body.address(line, i, FLOAT)
-        weight = _exp(body, at.fsub(body.load(place, _FLOATS), highest))
+        weight = exp(body, at.fsub(body.load(place, FLOATS), highest))
         body.store(weight, place)
-        body.store(at.fadd(body.load(total, _FLOATS), weight), total)
-    whole = _sum(body, body.load(total, _FLOATS))
+        body.store(at.fadd(body.load(total, FLOATS), weight), total)
+    whole = lane_sum(body, body.load(total, FLOATS))
     if sink is not None:
-        own = _exp(body, at.fsub(body.splat(sink, ALIGN), highest))
+        own = exp(body, at.fsub(body.splat(sink, WIDTH), highest))
         whole = at.fadd(whole, at.extract_element(own, ir.Constant(INT, 0)))
     return at.fdiv(ir.Constant(FLOAT, 1.0), whole)
 
@@ -192,7 +188,7 @@ def _mix(
             for own, line in zip(totals, lines, strict=True):
                 weight = body.splat(body.load(body.address(line, here, FLOAT), FLOAT), shape.lanes)
                 for place, part in zip(own, loaded, strict=True):
-                    body.store(_multiply_add(body, weight, part, body.load(place, floats)), place)
+                    body.store(multiply_add(body, weight, part, body.load(place, floats)), place)
             body.store(at.add(here, long(1)), position)
     for head, (own, share) in enumerate(zip(totals, shares, strict=True)):
         for place, part in zip(own, parts, strict=True):
@@ -200,44 +196,12 @@ def _mix(
             body.store(value, body.address(out, head * shape.value_size + part, FLOAT))
 
 
-def _exp(body: Body, x: ir.Value) -> ir.Value:
-    """To 2 units in the last place: 2 ** n times a polynomial (Cephes' expf) on what is left. 0 for -inf."""
-    at = body.at
-    x = body.call("llvm.maxnum.v16f32", _FLOATS, x, _constant(_LOWEST - 1))
-    x = body.call("llvm.minnum.v16f32", _FLOATS, x, _constant(_HIGHEST))
-    power = body.call("llvm.rint.v16f32", _FLOATS, at.fmul(x, _constant(_LOG2_E)))
-    left = _multiply_add(body, power, _constant(-_LN2_HIGH), x)
-    left = _multiply_add(body, power, _constant(-_LN2_LOW), left)
-    value = _constant(_EXP[0])
-    for factor in _EXP[1:]:
-        value = _multiply_add(body, value, left, _constant(factor))
-    value = _multiply_add(body, value, at.fmul(left, left), at.fadd(left, _constant(1.0)))
-    exponent = at.add(at.fptosi(power, _INTS), ir.Constant(_INTS, [127] * ALIGN))
-    exponent = at.shl(exponent, ir.Constant(_INTS, [23] * ALIGN))
-    value = at.fmul(value, at.bitcast(exponent, _FLOATS))
-    return at.select(at.fcmp_ordered(">=", x, _constant(_LOWEST)), value, _constant(0.0))
-
-
 def _capped(body: Body, score: ir.Value, cap: ir.Value) -> ir.Value:
     """``cap * tanh(score / cap)``."""
     at = body.at
     doubled = at.fdiv(at.fadd(score, score), cap)
-    below = at.fdiv(_constant(2.0), at.fadd(_exp(body, doubled), _constant(1.0)))
-    return at.fmul(cap, at.fsub(_constant(1.0), below))
-
-
-def _multiply_add(body: Body, left: ir.Value, right: ir.Value, total: ir.Value) -> ir.Value:
-    return body.call(f"llvm.fma.v{left.type.count}f32", left.type, left, right, total)
-
-
-def _sum(body: Body, vector: ir.Value) -> ir.Value:
-    """Of the lanes, pair by pair: an order of its own, and always the same."""
-    zero = ir.Constant(FLOAT, 0.0)
-    return body.call(f"llvm.vector.reduce.fadd.v{vector.type.count}f32", FLOAT, zero, vector, fastmath=("reassoc",))
-
-
-def _constant(value: float) -> ir.Constant:
-    return ir.Constant(_FLOATS, [value] * ALIGN)
+    below = at.fdiv(constant(2.0), at.fadd(exp(body, doubled), constant(1.0)))
+    return at.fmul(cap, at.fsub(constant(1.0), below))
 
 
 def _most(body: Body, left: ir.Value, right: ir.Value) -> ir.Value:

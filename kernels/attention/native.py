@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from kernels import llvm
-from kernels.attention.loops import ALIGN, Shape, attention_module, fits
+from kernels.attention.loops import Shape, attention_module, fits
+from kernels.vector import WIDTH
 
 NEEDED = frozenset({"avx2", "fma"})
 
@@ -55,7 +56,7 @@ def packed_attention(
     length, (groups, slab) = prefix[0].shape[2], keys.shape[1:3]
     shape = Shape(keys.shape[3], values.shape[3], query_heads // groups, softcap is not None, sinks is not None)
     out = query.new_empty(tokens, query_heads, shape.value_size)
-    apart = (length + slab + 2 * ALIGN) // ALIGN * ALIGN
+    apart = (length + slab + 2 * WIDTH) // WIDTH * WIDTH
     threads = torch.get_num_threads()
     room = query.new_empty(threads, max(shape.chunks), apart)
     sinks = room if sinks is None else sinks.to(query.dtype)

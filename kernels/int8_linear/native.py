@@ -42,6 +42,7 @@ class NativeWeight:
         self._panels = (fours + OFFSET).contiguous()
         factors = scale.float() * torch.tensor(1 / INPUT_LEVELS)
         self._factors = torch.nn.functional.pad(factors, (0, self._width - self.out_features))
+        self._addresses = (self._panels.data_ptr(), self._factors.data_ptr())
         self._no_bias = torch.zeros(self._width)
 
     def unpack(self) -> tuple[Tensor, Tensor]:
@@ -51,30 +52,33 @@ class NativeWeight:
 
     def product(self, rows: Tensor, bias: Tensor | None) -> Tensor:
         """Float32 ``[M, in]`` to float32 ``[M, out]``."""
-        count = rows.shape[0]
+        if not rows.is_cpu or rows.dtype != torch.float32:  # it would be read as numbers of whatever lies there
+            raise TypeError(f"int8 products are of float32 on the CPU, not of {rows.dtype} on {rows.device}")
+        count, exact = rows.shape[0], self._width == self.out_features
         if self._stride != self.in_features:
             rows = torch.nn.functional.pad(rows, (0, self._stride - self.in_features))
         if bias is None:
             bias = self._no_bias
-        elif self._width != self.out_features:
+        elif not exact:
             bias = torch.nn.functional.pad(bias, (0, self._width - self.out_features))
-        rows, out = rows.contiguous(), rows.new_empty(count, self._width)
+        rows, out = rows.contiguous(), torch.empty(count, self._width)
         room = torch.empty(count, self._stride + 8, dtype=torch.uint8)  # integers, magnitude and sum of every row
-        inputs = (rows, self._panels, self._factors, bias, out, room)
-        _check(inputs)
-        self._run(*map(Tensor.data_ptr, inputs), count, self._stride, len(self._panels), torch.get_num_threads())
-        return out[:, : self.out_features]
+        self._run(
+            rows.data_ptr(),
+            *self._addresses,
+            bias.data_ptr(),
+            out.data_ptr(),
+            room.data_ptr(),
+            count,
+            self._stride,
+            len(self._panels),
+            torch.get_num_threads(),
+        )
+        return out if exact else out[:, : self.out_features]
 
 
 def _multiple(size: int, of: int) -> int:
     return -(-size // of) * of
-
-
-def _check(tensors: tuple[Tensor, ...]) -> None:
-    """A wrong tensor would be read as bytes of whatever lies there."""
-    for tensor in tensors:
-        if not tensor.is_cpu or tensor.dtype not in (torch.float32, torch.int8, torch.uint8):
-            raise TypeError(f"int8 products are of float32 on the CPU, not of {tensor.dtype} on {tensor.device}")
 
 
 @functools.cache

@@ -1,0 +1,58 @@
+"""The loops of ``rms_norm`` and ``silu``, written for LLVM. Each row for itself: its bits depend on no other."""
+
+from llvmlite import ir
+
+from kernels.llvm import FLOAT, INT, LONG, POINTER, Body, long
+from kernels.vector import FLOATS, WIDTH, constant, exp, lane_sum, multiply_add
+
+_NORM = [POINTER, POINTER, POINTER, LONG, LONG, FLOAT]
+_SILU = [POINTER, POINTER, LONG, LONG, LONG]
+
+
+def elementwise_module() -> ir.Module:
+    """With ``rms_norm(x, weight, out, rows, width, eps, threads)``, ``silu(x, out, rows, width, apart, threads)``."""
+    module = ir.Module("elementwise")
+    write_rms_norm(module)
+    write_silu(module)
+    for name, kinds in (("rms_norm", _NORM), ("silu", _SILU)):
+        body = Body(module, name, [*kinds, INT])
+        body.on_threads(f"{name}_team", body.parameters[:-1], body.parameters[-1])
+        body.at.ret_void()
+    return module
+
+
+def write_rms_norm(module: ir.Module) -> None:
+    body = Body(module, "rms_norm_team", [POINTER])
+    at = body.at
+    x, weight, out, rows, width, eps = body.received(_NORM)
+    first, last = body.share(rows)
+    with body.loop(first, last) as row:
+        start = at.mul(row, width)
+        line, result = body.address(x, start, FLOAT), body.address(out, start, FLOAT)
+        squares = body.variable(constant(0.0))
+        with body.loop(long(0), width, WIDTH) as i:
+            value = body.load(body.address(line, i, FLOAT), FLOATS)
+            body.store(multiply_add(body, value, value, body.load(squares, FLOATS)), squares)
+        mean = at.fdiv(lane_sum(body, body.load(squares, FLOATS)), at.sitofp(width, FLOAT))
+        root = body.call("llvm.sqrt.f32", FLOAT, at.fadd(mean, eps))
+        factor = body.splat(at.fdiv(ir.Constant(FLOAT, 1.0), root), WIDTH)
+        with body.loop(long(0), width, WIDTH) as i:
+            value = at.fmul(body.load(body.address(line, i, FLOAT), FLOATS), factor)
+            value = at.fmul(value, body.load(body.address(weight, i, FLOAT), FLOATS))
+            body.store(value, body.address(result, i, FLOAT))
+    at.ret_void()
+
+
+def write_silu(module: ir.Module) -> None:
+    """``apart``: floats from one row of ``x`` to the next; the rows of ``out`` lie one behind the other."""
+    body = Body(module, "silu_team", [POINTER])
+    at = body.at
+    x, out, rows, width, apart = body.received(_SILU)
+    first, last = body.share(rows)
+    with body.loop(first, last) as row:
+        line, result = body.address(x, at.mul(row, apart), FLOAT), body.address(out, at.mul(row, width), FLOAT)
+        with body.loop(long(0), width, WIDTH) as i:
+            value = body.load(body.address(line, i, FLOAT), FLOATS)
+            below = at.fadd(exp(body, at.fneg(value)), constant(1.0))
+            body.store(at.fdiv(value, below), body.address(result, i, FLOAT))
+    at.ret_void()
