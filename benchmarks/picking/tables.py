@@ -1,5 +1,6 @@
 """The records as JSON and as tables."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import mean
@@ -28,6 +29,7 @@ def figures(records: Sequence[Record], counts: Sequence[int], budgets_s: Sequenc
     return {
         "untimed": {side: _untimed(records, side) for side in (OURS, PEER) if any(side in r.rate for r in records)},
         "budgets": {str(n): _budgets(records, n, budgets_s) for n in counts},
+        "verdicts": Counter(o.verdict or "no code" for r in records for trial in r.trials for o in trial.outcomes),
         "bins": {name: _bin(members, most) for name, members in bins.items() if members},
         "all": _bin(records, most),
         "curves": {
@@ -78,6 +80,7 @@ def print_tables(result: Mapping[str, Any]) -> None:
     )
     void = f"; VOID: {result['void']} problem(s) were measured on a busy machine" if result["void"] else ""
     print(f"load of others at most {result['others_load']:.2f} cores{void}")
+    print(f"timed answers: {', '.join(f'{count} {name}' for name, count in result['figures']['verdicts'].items())}")
     _print_untimed(result["figures"]["untimed"])
     _print_budgets(result["figures"]["budgets"])
     if result["figures"]["all"]["comparison"]:

@@ -56,6 +56,7 @@ def test_figures_of_a_recorded_run(records):
     assert lowest["comparison"]["pairs"] == 3
     assert lowest["comparison"]["medians"]["ours"] == 4.5
     assert found["all"]["comparison"]["tasks"] == 4
+    assert found["verdicts"] == {"pass": 4 + 2 + 3 + 1, "fail": 2 * 7 + 2 * 8 + 1 + 1}
     assert found["curves"][OURS] == [(4.0, 0.25), (4.5, 0.5)]
     assert found["curves"][PEER] == [(2.0, 0.25), (9.0, 0.5), (20.0, 0.75)]
 
