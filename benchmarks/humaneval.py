@@ -5,8 +5,9 @@
 
 Problems of HumanEval go the whole way of the application: the function to complete is asked for in chat mode, with the
 application's own system prompt; as there are tests, the first right candidate is wanted soonest (``goal``); code is
-taken out of each answer by the application's own rules, nothing added, and goes to the runner's two boxes, with its own
-limits of time (which all canonical solutions keep), the moment the answer ends. Time runs from Generate to the verdict *pass*, tests included.
+taken out of each answer by the application's own rules, nothing added, and goes to the runner's two boxes the moment
+the answer ends, under the usual limits of time, which all canonical solutions keep. Time runs from Generate to the
+verdict *pass*, tests included.
 
 The peer is what one does without this application: llama.cpp on the model's GGUF file, one answer after another until
 one passes, at most as many as ours has candidates. It is given every advantage of that way: its process stays, the
