@@ -29,6 +29,7 @@ import torch
 
 from benchmarks.on_gpu import attention, decoding, exactness, passes, stock
 from benchmarks.on_gpu.stage import OverBudget, Stage, measure_ceilings
+from benchmarks.on_gpu.targets import targets
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ SECTIONS = (
     Section("lossless", "D1, D5, D6 in float32 on the device", 40, exactness.lossless),
     Section("rejection", "D9 on the device", 10, exactness.rejection),
     Section("lengths", "Graphs replayed at lengths 5, 500, 5", 15, exactness.replay_lengths),
+    Section("shapes", "Every precision, head size and grouping against float64", 60, exactness.shapes),
     Section("attention", "Attention of one layer against SDPA", 60, attention.against_others),
     Section("long-prompt", "Many candidates behind a long prompt", 40, passes.long_prompt),
     Section("draft-model", "7B shape with a 0.5B-shaped draft, acceptance forced", 60, decoding.draft_model),
@@ -77,26 +79,37 @@ def main(arguments: list[str] | None = None) -> int:
         stage.say(f"\n## {section.title}")
         result = results["sections"][section.name] = attempt(section, stage, end)
         failed += "error" in result
-        if options.json:  # after every section: a run that is cut short keeps what it has
-            Path(options.json).write_text(json.dumps(results | {"lines": stage.lines}, indent=1), encoding="utf-8")
+        write(options.json, results, stage)  # after every section: a run that is cut short keeps what it has
+    stage.say("\n## Targets" + (", of a dry run: they mean nothing" if options.dry else ""))
+    for target in targets(results["sections"]):
+        stage.say(str(target))
+    write(options.json, results, stage)
     return 1 if failed else 0
 
 
+def write(path: str | None, results: dict[str, Any], stage: Stage) -> None:
+    if path:
+        Path(path).write_text(json.dumps(results | {"lines": stage.lines}, indent=1), encoding="utf-8")
+
+
 def attempt(section: Section, stage: Stage, end: float) -> dict[str, Any]:
-    """Run one section inside its budget and the whole run's; whatever happens to it stays in it."""
+    """Run one section inside its budget and the whole run's; whatever happens to it stays in it.
+
+    One that would get less than half its seconds is not begun: not every section can be cut short at once.
+    """
     start = time.monotonic()
-    if start >= end:
+    if end - start < section.seconds / 2:
         stage.say("skipped: the run's time is used up")
         return {"skipped": True}
-    stage.deadline = min(start + section.seconds, end)
+    stage.deadline, stage.rows = min(start + section.seconds, end), []
     try:
         result = section.run(stage)
     except OverBudget:
         stage.say("cut short: the section's time is used up")
-        result = {"cut": True}
+        result = {"cut": True, "rows": stage.rows}
     except Exception as error:
         stage.say(f"failed: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
-        result = {"error": traceback.format_exc()}
+        result = {"error": traceback.format_exc(), "rows": stage.rows}
     gc.collect()  # caches and their layers know each other
     stage.say(f"({time.monotonic() - start:.0f} s)")
     return result | {"wall_s": time.monotonic() - start}

@@ -31,6 +31,7 @@ from engine.sampler.verdict import Verdict
 TRACES = Path(__file__).parent.parent / "traces"
 SIZES = (1, 2, 4, 8, 16, 32)
 FORCED = 0.8
+CONTEXT = 256  # tokens behind which passes of the recorded answers stand, about
 
 Fate = Callable[[Row, Sequence[int], int], tuple[int, int]]  # row, drafts, judged token -> accepted, next token
 
@@ -154,9 +155,11 @@ def replayed(stage: Stage) -> dict[str, Any]:
     """7B shape in bf16: regular against suffix drafts, acceptance replayed, b = 1 .. 32, two temperatures."""
     model = stage.open(stage.module("7B"), Room(max(SIZES), 512, 1024))
     costs = _measured(stage, model)
-    stage.say("| acceptance replayed | b | regular ms/token/seq | speculative | tokens/s | ratio | util. | accepted |")
-    stage.say("|---|---|---|---|---|---|---|---|")
-    found: list[dict[str, Any]] = []
+    stage.say(
+        "| acceptance replayed | b | regular ms/token/seq | speculative | tokens/s | ratio | util. | accepted | even |"
+    )
+    stage.say("|---|---|---|---|---|---|---|---|---|")
+    found = stage.rows
     paths = sorted(TRACES.glob("*.json"))
     names = sorted({path.stem.rsplit("-", 1)[0] for path in paths})
     for b in (4, 1) if stage.dry else SIZES[::-1]:  # the largest first: its room serves the others
@@ -172,7 +175,9 @@ def replayed(stage: Stage) -> dict[str, Any]:
                     (SuffixDrafter(), Goodput(costs, free_drafts=True)),
                 ]
                 pairs.append([run(stage, model, trace.prompt, lengths, sampling, *w, costs, trace.fate) for w in ways])
-            found.append(_row(stage, f"suffix, T = {temperature}", b, pairs))
+            found.append(_row(stage, f"suffix, T = {temperature}", b, pairs, _even(costs, b)))
+            found[-1]["temperature"] = temperature
+    stage.say("even: the chance from which one more guess per row pays, as passes were measured")
     return {"rows": found, "costs": costs.as_dict()}
 
 
@@ -180,7 +185,13 @@ def _measured(stage: Stage, model: DeviceModel) -> CostTable:
     return CostTable({1: 1.0, 64: 1.5}) if stage.dry else measure(model, context=4096)
 
 
-def _row(stage: Stage, label: str, b: int, pairs: list[list[Timing]]) -> dict[str, Any]:
+def _even(costs: CostTable, b: int) -> float:
+    """How much longer a pass takes with a second token for each of ``b`` rows."""
+    costs.context = CONTEXT
+    return costs.seconds(2 * b) / costs.seconds(b) - 1
+
+
+def _row(stage: Stage, label: str, b: int, pairs: list[list[Timing]], even: float) -> dict[str, Any]:
     """Several prompts as one: their times and tokens together."""
 
     def mean(index: int, key: str) -> float:
@@ -189,11 +200,11 @@ def _row(stage: Stage, label: str, b: int, pairs: list[list[Timing]]) -> dict[st
     ratio = mean(0, "ms") / mean(1, "ms")
     stage.say(
         f"| {label} | {b} | {mean(0, 'ms'):.2f} | {mean(1, 'ms'):.2f} | {mean(1, 'tokens_per_s'):.0f} "
-        f"| {ratio:.2f}x | {mean(1, 'utilisation'):.1%} | {mean(1, 'accepted'):.0%} |"
+        f"| {ratio:.2f}x | {mean(1, 'utilisation'):.1%} | {mean(1, 'accepted'):.0%} | {even:.0%} |"
     )
     keys = ("ms", "tokens_per_s", "utilisation", "steps", "accepted")
     ways = {name: {key: mean(index, key) for key in keys} for index, name in enumerate(("regular", "speculative"))}
-    return {"label": label, "b": b, "ratio": ratio, **ways}
+    return {"label": label, "b": b, "ratio": ratio, "break_even": even, **ways}
 
 
 def draft_model(stage: Stage) -> dict[str, Any]:
@@ -205,7 +216,7 @@ def draft_model(stage: Stage) -> dict[str, Any]:
     costs = _measured(stage, target)
     stage.say(f"| draft model, l = {length} | b | ms per draft token | breaks even at | acceptance forced to | ratio |")
     stage.say("|---|---|---|---|---|---|")
-    found = []
+    found = stage.rows
     prompt = list(range(1, 65))
     for b in (2,) if stage.dry else (32, 8, 1):
         stage.check()

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import torch
@@ -22,12 +23,14 @@ from engine.sampler.policies.fixed import Fixed
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.stopping import Limits, Row
 from kernels.acceptance.triton import REJECTION, Counter, accept, cuts_of, draw, unpack
+from kernels.attention.torch import packed_attention as torch_attention
 from kernels.philox import DRAFT
 from kernels.philox.torch import uniform as torch_uniform
 from kernels.philox.triton import uniform as device_uniform
 
 SMALL = Room(rows=4, slots=32, prompt=32)
 FREE = Sampling(temperature=1.0, top_p=0.95)
+ROUNDING = {torch.bfloat16: 1.5e-2, torch.float16: 2e-3, torch.float32: 1e-5}  # of a result's norm
 
 
 def numbers(stage: Stage) -> dict[str, Any]:
@@ -51,6 +54,54 @@ def numbers(stage: Stage) -> dict[str, Any]:
     for name, value in found.items():
         stage.say(f"{name}: {value if isinstance(value, bool) else f'{value:.1e}'}")
     return found
+
+
+def shapes(stage: Stage) -> dict[str, Any]:
+    """The attention kernel in every precision and head size, groupings in turn; then windows, softcap and sinks."""
+    from kernels.attention.triton import packed_attention
+
+    kinds = list(product(ROUNDING, (64, 80, 96, 128, 256)))
+    cases: list[tuple[torch.dtype, int, int, dict[str, Any]]] = [
+        (dtype, dim, (7, 8, 1, 2, 4)[at % 5], {}) for at, (dtype, dim) in enumerate(kinds)
+    ]
+    cases += [(torch.bfloat16, 64, 8, {"window": 50, "sinks": True}), (torch.bfloat16, 256, 2, {"softcap": 30.0})]
+    found: dict[str, Any] = {}
+    for dtype, dim, ratio, options in cases[:: 8 if stage.dry else 1]:
+        stage.check()
+        line, want = _ragged_attention(dtype, dim, ratio, options)
+        got = packed_attention(*_onto(stage.device, line[:-1]), **_onto(stage.device, line[-1]))
+        error = float((got.double().cpu() - want).norm() / want.norm())
+        name = f"{str(dtype).removeprefix('torch.')}, heads of {dim}, {ratio} to a key head {options or ''}".rstrip()
+        found[name] = {"error": error, "holds": error < ROUNDING[dtype]}
+        stage.say(f"{name}: {error:.1e}{'' if found[name]['holds'] else ' TOO MUCH'}")
+    return found
+
+
+def _ragged_attention(dtype: torch.dtype, dim: int, ratio: int, options: dict[str, Any]) -> tuple[list[Any], Tensor]:
+    """Arguments of ``packed_attention`` for three uneven rows, the last of them its options; and the truth."""
+    generator, groups, prompt = torch.Generator().manual_seed(dim + ratio), 2, 130
+    heads, counts, lengths = groups * ratio, (3, 1, 5), (0, 70, 20)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator).to(dtype)
+
+    starts = torch.tensor([0, 3, 4, 9], dtype=torch.int32)
+    positions = [prompt + length + at for count, length in zip(counts, lengths, strict=True) for at in range(count)]
+    query, prefix = normal(9, heads, dim), (normal(1, groups, 160, dim), normal(1, groups, 160, dim))
+    suffix = (normal(3, groups, 96, dim), normal(3, groups, 96, dim))
+    more: dict[str, Any] = {"scaling": dim**-0.5, **options} | ({"sinks": normal(heads)} if "sinks" in options else {})
+    line = [query, prefix, suffix, starts, torch.tensor(positions, dtype=torch.int32), torch.tensor([prompt]), more]
+    wide: Any = [(pair[0].double(), pair[1].double()) for pair in (prefix, suffix)]
+    exact: dict[str, Any] = {key: value.double() if isinstance(value, Tensor) else value for key, value in more.items()}
+    return line, torch_attention(query.double(), *wide, *line[3:6], **exact)
+
+
+def _onto(device: torch.device, parts: Any) -> Any:
+    if isinstance(parts, Tensor):
+        return parts.to(device)
+    if isinstance(parts, dict):
+        return {key: _onto(device, part) for key, part in parts.items()}
+    return type(parts)(_onto(device, part) for part in parts) if isinstance(parts, list | tuple) else parts
 
 
 def lossless(stage: Stage) -> dict[str, Any]:

@@ -64,6 +64,7 @@ class Stage:
     copy_bandwidth: float = float("nan")
     matmul_rate: float = float("nan")
     lines: list[str] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)  # of the section at hand: kept if it is cut short
     _modules: dict[tuple[str, torch.dtype], nn.Module] = field(default_factory=dict)
 
     @property

@@ -34,6 +34,7 @@ def test_a_dry_run_goes_through_every_section(tmp_path):
     assert all(value for name, value in sections["lossless"].items() if name != "wall_s")
     assert sections["numbers"]["random bits equal"]
     assert sections["lengths"]["worst"] < 1e-4
+    assert all(case["holds"] for name, case in sections["shapes"].items() if name != "wall_s")
     assert {row["b"] for row in sections["decoding"]["rows"]} == {1, 4}
 
 
@@ -42,6 +43,7 @@ def test_a_section_that_fails_or_overruns_stays_alone(monkeypatch, capsys, tmp_p
     from benchmarks.on_gpu.stage import Stage
 
     def late(stage: Stage) -> dict:
+        stage.rows.append({"figure": 2})
         stage.check()
         return {}
 
@@ -56,10 +58,31 @@ def test_a_section_that_fails_or_overruns_stays_alone(monkeypatch, capsys, tmp_p
     results = json.loads(out.read_text())["sections"]
     assert "KeyError" in results["fails"]["error"]
     assert results["late"]["cut"]
+    assert results["late"]["rows"] == [{"figure": 2}]
     assert results["works"]["figure"] == 1
     assert gpu.main(["--dry", "--json", str(out), "--seconds", "0"]) == 0
     assert json.loads(out.read_text())["sections"]["works"] == {"skipped": True}
     capsys.readouterr()
+
+
+def test_targets_are_judged_by_what_was_measured():
+    """A run in which all but one was reached, and one in which the figures are missing."""
+
+    def row(b, temperature, ratio):
+        return {"b": b, "temperature": temperature, "ratio": ratio, "speculative": {"ms": 1.9}}
+
+    pairs = [row(b, temperature, 3.0) for b in (1, 2, 4, 8, 16) for temperature in (0.2, 0.8)]
+    sections = {
+        "decoding": {"rows": [*pairs, row(32, 0.2, 1.5), row(32, 0.8, 1.39)]},
+        "long-prompt": {"l0": {"ratio": 1.31}},
+        "attention": {"rows": [{"prompt": 8192, "of_copy": 0.7}, {"prompt": 128, "of_copy": 0.1}]},
+    }
+    from benchmarks.on_gpu.targets import targets
+
+    found = list(targets(sections))
+    assert [target.holds for target in found] == [True, True, True, False, True, False, True]
+    assert str(found[3]) == "b = 16 and 32, times regular >= 1.4: 1.39, MISSED"
+    assert {target.holds for target in targets({"decoding": {"cut": True}})} == {None}
 
 
 def test_without_a_gpu_it_says_so(capsys):
