@@ -42,12 +42,13 @@ bench: setup
 pictures: setup
 	$(BIN)/python -m benchmarks.pictures $(RESULTS)/*.json
 
-# Other programs to compare with, in an environment of their own; llama.cpp is compiled for this very processor.
+# Other programs to compare with, in an environment of their own; llama.cpp is compiled for this very processor,
+# past pip's cache, which may hold a wheel that was compiled with other flags.
 bench-peers: .venv-peers/.complete
 
 .venv-peers/.complete:
 	$(PYTHON) -m venv .venv-peers
-	CMAKE_ARGS="-DGGML_NATIVE=ON" .venv-peers/bin/pip install --quiet --no-binary llama-cpp-python llama-cpp-python
+	CMAKE_ARGS="-DGGML_NATIVE=ON" .venv-peers/bin/pip install --quiet --no-cache-dir --no-binary llama-cpp-python llama-cpp-python
 	@touch $@
 
 # Plants known bugs one by one and shows that the tests catch them; some minutes.
