@@ -9,6 +9,7 @@ from torch import Tensor
 
 from engine.contract import Sampling
 from engine.sampler.penalties import Said, has_penalty, penalised
+from kernels.elementwise import log_sum_exp, serves
 
 CHUNK = 128  # logits that are looked at together when the largest are sought
 FIRST_WIDTH = 64  # ids looked at first; the nucleus of a language model rarely needs more
@@ -109,8 +110,10 @@ def _largest(logits: Tensor, width: int) -> tuple[Tensor, Tensor]:
 
 
 def log_softmax_at(logits: Tensor, ids: Tensor) -> Tensor:
-    """The log-softmax of ``logits`` ``[T, V]`` at ``ids`` ``[T, 1]``: row by row, so that what it needs in between
-    stays in the processor's cache."""
+    """The log-softmax of ``logits`` ``[T, V]`` at ``ids`` ``[T, 1]``."""
+    if serves(logits):
+        return logits.gather(1, ids) - log_sum_exp(logits)[:, None]
+    # Row by row, so that what it needs in between stays in the processor's cache.
     return torch.cat(
         [torch.log_softmax(row, -1).gather(1, at) for row, at in zip(logits.split(1), ids.split(1), strict=True)]
     )

@@ -1,4 +1,4 @@
-"""Root mean square norm and SiLU as compiled loops: one call where torch makes half a dozen, each of microseconds."""
+"""Root mean square norm, SiLU and log-sum-exp as compiled loops: one call where torch makes several."""
 
 import ctypes
 import functools
@@ -23,21 +23,29 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     """``x / sqrt(mean(x ** 2) + eps) * weight`` over the last axis of ``x [..., H]``; ``weight [H]``."""
     x = x.contiguous()
     out, width = torch.empty_like(x), x.shape[-1]
-    norm, _ = _compiled()
-    norm(x.data_ptr(), weight.data_ptr(), out.data_ptr(), x.numel() // width, width, eps, _threads(x))
+    run = _compiled()[0]
+    run(x.data_ptr(), weight.data_ptr(), out.data_ptr(), x.numel() // width, width, eps, _threads(x))
     return out
 
 
 def silu(x: Tensor) -> Tensor:
     """``x / (1 + exp(-x))``, a new tensor. Rows of ``x [..., H]`` may lie apart in memory, as a half of them does."""
-    width = x.shape[-1]
-    rows = x.reshape(-1, width)
-    if rows.stride(1) != 1:
-        rows = rows.contiguous()
     out = torch.empty(x.shape)
-    _, activation = _compiled()
-    activation(rows.data_ptr(), out.data_ptr(), len(rows), width, rows.stride(0), _threads(x))
+    _over_rows(_compiled()[1], x.reshape(-1, x.shape[-1]), out)
     return out
+
+
+def log_sum_exp(x: Tensor) -> Tensor:
+    """``log(sum(exp(x)))`` over the last axis of ``x [T, V]``: ``[T]``."""
+    sums = torch.empty(len(x), 2)
+    _over_rows(_compiled()[2], x, sums)
+    return sums[:, 0].log() + sums[:, 1]
+
+
+def _over_rows(run: Callable[..., None], x: Tensor, out: Tensor) -> None:
+    if x.stride(1) != 1:
+        x = x.contiguous()
+    run(x.data_ptr(), out.data_ptr(), *x.shape, x.stride(0), _threads(x))
 
 
 def _threads(x: Tensor) -> int:
@@ -45,10 +53,13 @@ def _threads(x: Tensor) -> int:
 
 
 @functools.cache
-def _compiled() -> tuple[Callable[..., None], Callable[..., None]]:
+def _compiled() -> list[Callable[..., None]]:
     compiled = llvm.Compiled(elementwise_module())
     pointer, number = ctypes.c_void_p, ctypes.c_int64
-    norm = compiled.function("rms_norm", *[pointer] * 3, number, number, ctypes.c_float, ctypes.c_int)
-    activation = compiled.function("silu", pointer, pointer, *[number] * 3, ctypes.c_int)
-    norm.keeper = activation.keeper = compiled  # type: ignore[attr-defined]  # the code is let go with them
-    return norm, activation
+    rows = [pointer, pointer, number, number, number, ctypes.c_int]
+    norm = [pointer, pointer, pointer, number, number, ctypes.c_float, ctypes.c_int]
+    functions = {"rms_norm": norm, "silu": rows, "log_sum_exp": rows}
+    runs = [compiled.function(name, *kinds) for name, kinds in functions.items()]
+    for run in runs:
+        run.keeper = compiled  # type: ignore[attr-defined]  # the code is let go with them
+    return runs
