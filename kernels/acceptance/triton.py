@@ -51,6 +51,14 @@ class Drawn:
     totals: Tensor
     raw_totals: Tensor
 
+    def log_probs(self) -> Tensor:
+        """Of every id, float32 ``[T, V]``; what was drawn at temperature 0 is certain."""
+        temperature = self.cuts[:, :1]
+        x = self.logits.float() / torch.where(temperature > 0, temperature, 1.0)
+        nothing = torch.full_like(x, float("-inf"))
+        kept = torch.where(x >= self.floors[:, None], x - self.totals[:, None], nothing)
+        return torch.where(temperature > 0, kept, nothing.scatter(1, self.tokens.long()[:, None], 0.0))
+
 
 def cuts_of(samplings: list[tuple[float, int, float, float]], device: torch.device) -> Tensor:
     """(temperature, top-k, top-p, min-p) of each position as the kernels read them: float32 ``[T, 4]``."""

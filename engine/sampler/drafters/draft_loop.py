@@ -9,21 +9,28 @@ from torch import Tensor
 from engine.sampler.acceptance import Coupled, Proposals, counter_of
 from engine.sampler.device_model import DeviceModel
 from engine.sampler.drafters.draft_model import DraftModelDrafter
+from engine.sampler.graphs import WARM_UPS
 from engine.sampler.penalties import has_penalty
+from engine.sampler.sampling import Distributions
 from engine.sampler.stopping import Row
+from engine.sampler.streams import sent
 from engine.sampler.verdict import cuts_of_places
-from kernels.acceptance.triton import Counter, draw
-from kernels.philox import TOKEN
+from kernels.acceptance.triton import Counter, Drawn, draw
+from kernels.philox import DRAFT, TOKEN
 
 LIMIT = 32  # tokens that are ever drafted in one go
 
 
 class DraftLoop:
-    """Each replay reads every row's last draft and draws the next; tokens, slots and counters move on the device."""
+    """Each replay reads every row's last draft and draws the next; tokens, slots and counters move on the device.
 
-    def __init__(self, model: DeviceModel):
+    ``depths``: drafts of which it keeps what they were drawn from, for the rejection rule; 0 for the coupled one.
+    """
+
+    def __init__(self, model: DeviceModel, depths: int):
         room, device = model.cache.room, model.device
-        self._model = model
+        self._model, self.depths = model, depths
+        self._q = torch.empty(depths, room.rows, model.vocabulary, device=device)
         self._step = model.new_step(room.rows)
         self._counter = Counter(*torch.zeros(3, room.rows, dtype=torch.long, device=device))
         self._cuts = torch.ones(room.rows, 4, device=device)
@@ -31,17 +38,19 @@ class DraftLoop:
         self._drafts = torch.zeros(LIMIT, room.rows, dtype=torch.long, device=device)
         self._replay: Callable[[], object] = model.graphs.capture(self._one) or self._one
 
-    def run(self, rows: Sequence[Row], first: Tensor, cuts: Tensor, length: int) -> Tensor:
-        """Drafts int64 ``[length, rows]`` that go on from ``first`` int32 ``[rows]``, each row's first draft."""
+    def run(self, rows: Sequence[Row], first: Drawn, length: int) -> Tensor:
+        """Drafts int64 ``[length, rows]`` that go on from ``first``, each row's first draft."""
         count, cache = len(rows), self._model.cache
         self._step.load([[0]] * count, [row.position for row in rows], cache.prefix_length)
-        self._step.tokens[:count] = first
-        for part, now in zip(self._counter, counter_of(rows, [1] * count, first.device), strict=True):
+        self._step.tokens[:count] = first.tokens
+        for part, now in zip(self._counter, counter_of(rows, [1] * count, self._cuts.device), strict=True):
             part[:count] = now
-        self._cuts[:count] = cuts
+        self._cuts[:count] = first.cuts
         self._active[:count], self._active[count:] = 1, 0
         self._depth.fill_(1)
-        self._drafts[0, :count] = first
+        self._drafts[0, :count] = first.tokens
+        if self.depths:
+            self._q[0, :count] = first.log_probs()
         for _ in range(length - 1):
             self._replay()
         return self._drafts[:length, :count]
@@ -49,7 +58,10 @@ class DraftLoop:
     def _one(self) -> Tensor:
         step = self._step
         logits = self._model.run(step, last_only=False)[:, : self._model.vocabulary]
-        tokens = draw(logits, self._cuts, self._counter, TOKEN).tokens.long()
+        drawn = draw(logits, self._cuts, self._counter, DRAFT if self.depths else TOKEN)
+        if self.depths:
+            self._q.index_copy_(0, self._depth[:1], drawn.log_probs()[None])
+        tokens = drawn.tokens.long()
         self._drafts.scatter_(0, self._depth[None], tokens[None])
         step.tokens.copy_(tokens)
         step.flat_positions.add_(self._active)
@@ -58,15 +70,23 @@ class DraftLoop:
         self._depth.add_(1)
         return tokens
 
+    def q(self, counts: Sequence[int]) -> Distributions:
+        """What each row's first ``counts[b]`` drafts of the last run were drawn from, row after row."""
+        places = [(depth, row) for row, count in enumerate(counts) for depth in range(count)]
+        depths, rows = sent(torch.tensor(places).T.contiguous(), self._q.device)
+        ids = torch.arange(self._q.shape[2], device=self._q.device)
+        return Distributions(ids.expand(len(places), -1), self._q[depths, rows])
+
 
 @dataclass
 class LoopedDraftDrafter(DraftModelDrafter):
-    """``DraftModelDrafter`` for the coupled rule on a GPU. Whatever the loop cannot do, the plain way does."""
+    """``DraftModelDrafter`` on a GPU. What the loop cannot do, penalties, the plain way does."""
 
     @torch.inference_mode()
     def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
-        length = min(max(counts, default=0), LIMIT)
-        if length < 1 or not isinstance(self.rule, Coupled) or any(has_penalty(row.sampling) for row in rows):
+        counts = [min(max(0, count), LIMIT) for count in counts]
+        length = max(counts, default=0)
+        if length < 1 or any(has_penalty(row.sampling) for row in rows):
             return super().propose(rows, counts)
         model = self.model
         assert isinstance(model, DeviceModel)
@@ -76,16 +96,20 @@ class LoopedDraftDrafter(DraftModelDrafter):
         logits = self._advance(rows, [[] for _ in rows], list(range(len(rows))))
         cuts = cuts_of_places([row.place([]) for row in rows], logits.device)
         at = Counter(*(part.contiguous() for part in counter_of(rows, [0] * len(rows), logits.device)))
-        first = draw(logits, cuts, at, TOKEN).tokens
-        drafts = self._loop_over(model).run(rows, first, cuts, length).T.tolist()
+        is_coupled = isinstance(self.rule, Coupled)
+        loop = self._loop_over(model, 0 if is_coupled else length)
+        first = draw(logits, cuts, at, TOKEN if is_coupled else DRAFT)
+        drafts = loop.run(rows, first, length).T.tolist()
         for index, (row, drafted) in enumerate(zip(rows, drafts, strict=True)):
             self._fed[index] = row.tokens + drafted[:-1]
-        return Proposals([drafted[: max(0, count)] for drafted, count in zip(drafts, counts, strict=True)])
+        tokens = [drafted[:count] for drafted, count in zip(drafts, counts, strict=True)]
+        return Proposals(tokens, None if is_coupled else loop.q(counts))
 
     @staticmethod
-    def _loop_over(model: DeviceModel) -> DraftLoop:
-        """Kept by the model, whose room it was captured over: the next run finds it there."""
-        if model.draft_loop is None:
-            model.draft_loop = DraftLoop(model)
-        assert isinstance(model.draft_loop, DraftLoop)
-        return model.draft_loop
+    def _loop_over(model: DeviceModel, depths: int) -> DraftLoop:
+        """Kept by the model, whose room it was captured over: the next run finds it there, if it keeps as much."""
+        loop = model.draft_loop
+        if not isinstance(loop, DraftLoop) or bool(loop.depths) != bool(depths) or loop.depths < depths:
+            most = max(depths, WARM_UPS + 1)  # the warm-up goes as deep
+            model.draft_loop = loop = DraftLoop(model, depths and 1 << (most - 1).bit_length())
+        return loop

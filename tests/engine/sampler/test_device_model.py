@@ -9,11 +9,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from engine.contract import Sampling
 from engine.sampler.device_model import DeviceModel, open_model
 from engine.sampler.fixed_cache import FixedLayer, FixedStep, Room
-from engine.sampler.graphs import SIZES, Graphs, Key, bucket
+from engine.sampler.graphs import SIZES, WARM_UPS, Graphs, Key, bucket
 from engine.sampler.ragged_model import RaggedModel
 from kernels.attention.torch import packed_attention
 from tests.engine.sampler.running import decode, new_rows, open_decoder, tokens_of
-from tests.engine.sampler.tiny import VOCABULARY, build
+from tests.engine.sampler.tiny import VOCABULARY, build, noisy_copy
 
 SMALL = Room(rows=4, slots=8, prompt=16)
 
@@ -33,6 +33,15 @@ class Rerun:
             out.copy_(work())
 
         return replay, out
+
+
+class Warm(Rerun):
+    """Runs the work as often as CUDA's capture does before it records it."""
+
+    def __call__(self, work):
+        for _ in range(WARM_UPS):
+            work()
+        return super().__call__(work)
 
 
 class Refuse:
@@ -252,18 +261,38 @@ def test_on_a_cpu_the_door_is_the_ragged_model():
     assert open_model(stock, VOCABULARY).note.startswith("The model is spread over several GPUs")
 
 
-@pytest.mark.parametrize("capture", [Rerun, Refuse])
-def test_the_looped_draft_drafts_what_the_plain_one_does(capture):
+@pytest.mark.parametrize("rule", ["coupled", "rejection"])
+@pytest.mark.parametrize(("capture", "length"), [(Warm, 1), (Rerun, 3), (Refuse, 3)])
+def test_the_looped_draft_drafts_what_the_plain_one_does(capture, length, rule):
     """D1 and D5: a draft equal to the target is always right, and one that is not changes no token."""
     loops = pytest.importorskip("engine.sampler.drafters.draft_loop", reason="triton has no wheel for this platform")
     stock, prompt = build(spread=0.4), [3, 4, 5, 6]
     samplings = {1: Sampling(temperature=0.9, top_p=0.9), 2: Sampling(temperature=0), 3: Sampling(temperature=1.2)}
     found = []
     for looped in (False, True):
-        decoder = open_decoder(stock, drafter="draft-model", draft=stock, policy="fixed:3")
+        decoder = open_decoder(stock, drafter="draft-model", draft=stock, policy=f"fixed:{length}", rule=rule)
         if looped:
             decoder.drafter = loops.LoopedDraftDrafter(open_device(stock, capture()), decoder.rule)
         rows = decode(decoder, prompt, new_rows([1, 2, 3], prompt, max_tokens=9, sampling=samplings))
         found.append([(row.tokens, row.proposed, row.accepted) for row in rows])
     assert found[0] == found[1]
     assert all(proposed == accepted > 0 for _, proposed, accepted in found[1])
+
+
+def test_a_draft_that_is_not_the_target_is_judged_by_what_it_was_drawn_from():
+    """The rejection rule: the loop's dense q and the plain way's sparse one lead to the same tokens."""
+    loops = pytest.importorskip("engine.sampler.drafters.draft_loop", reason="triton has no wheel for this platform")
+    stock, prompt = build(spread=0.4), [3, 4, 5, 6]
+    other = noisy_copy(stock, 0.08)
+    samplings = {1: Sampling(temperature=0.9, top_p=0.9), 2: Sampling(temperature=0), 3: Sampling(temperature=1.2)}
+    found = []
+    for looped in (False, True):
+        decoder = open_decoder(stock, drafter="draft-model", draft=other, policy="fixed:3", rule="rejection")
+        if looped:
+            decoder.drafter = loops.LoopedDraftDrafter(open_device(other), decoder.rule)
+        # Rows that may draft fewer tokens than others: their part of q is shorter.
+        rows = [new_rows([n], prompt, max_tokens=6 + n, sampling=samplings)[0] for n in (1, 2, 3)]
+        rows = decode(decoder, prompt, rows)
+        found.append([(row.tokens, row.proposed, row.accepted) for row in rows])
+    assert found[0] == found[1]
+    assert any(0 < accepted < proposed for _, proposed, accepted in found[1])
