@@ -45,7 +45,7 @@ class Part:
 
     @property
     def per_token(self) -> int:
-        """Bytes of keys and values for one token, all layers. Exact int8 on a CPU keeps them in float64."""
+        """Bytes of keys and values for one token, all layers; int8 on a CPU may need float64 to be exact."""
         size = 2 if self.on_gpu and self.precision != "float32" else {"int8": 8, "float32": 4}.get(self.precision, 2)
         return 2 * self.shape.layers * self.shape.kv_heads * self.shape.head_dim * size
 

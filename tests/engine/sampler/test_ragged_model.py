@@ -5,8 +5,16 @@ import copy
 import pytest
 import torch
 
+from engine.sampler import cache
 from engine.sampler.ragged_model import RaggedModel, is_spread
 from tests.engine.sampler.tiny import ARCHITECTURES, VOCABULARY, build
+
+
+@pytest.fixture(params=["compiled", "torch"], autouse=True)
+def attention(request, monkeypatch):
+    """Where nothing can be compiled, torch attends."""
+    if request.param == "torch":
+        monkeypatch.setattr(cache, "is_compiled", lambda *heads: False)
 
 
 @torch.inference_mode()
