@@ -43,6 +43,22 @@ BUGS = (
         ("tests/kernels/attention/test_attention.py", "tests/engine/sampler/test_ragged_model.py"),
     ),
     Bug(
+        "mask-compiled",
+        "the same in the loops of a CPU",
+        "kernels/attention/loops.py",
+        "long(0)), at.add(slot, long(1))]",
+        "long(0)), slot]",
+        ("tests/kernels/attention/test_native.py", "tests/engine/sampler/test_ragged_model.py"),
+    ),
+    Bug(
+        "surplus",
+        "int8 weights made unsigned, and what that adds not taken off rows whose inputs sum to less than nothing",
+        "kernels/int8_linear/loops.py",
+        "at.sitofp(at.sub(whole, body.splat(surplus, lanes)), floats)",
+        "at.uitofp(at.sub(whole, body.splat(surplus, lanes)), floats)",
+        ("tests/kernels/int8_linear/test_native.py",),
+    ),
+    Bug(
         "length",
         "a stale length: rejected drafts are not taken off a row",
         "engine/sampler/decoder.py",
