@@ -6,13 +6,15 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from benchmarks.machine import PeakMemory
 from benchmarks.timing import Timing
-from engine.contract import Request
+from engine.contract import BasslineError, Request
+
+Result = TypeVar("Result")
 
 
 class Inhabitant(Protocol):
@@ -30,22 +32,32 @@ class Apart:
     def __init__(self, opener: Callable[[], Inhabitant]):
         # A fresh interpreter: a fork would inherit this one's memory, and torch's threads would not survive it.
         self._pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
-        self._pid = self._pool.submit(os.getpid).result()
+        self._pid = self._do(os.getpid)
         try:
-            self._pool.submit(_open, opener).result()
+            self._do(_open, opener)
         except BaseException:
             self._pool.shutdown()
             raise
 
     def answer(self, request: Request) -> Timing:
-        self._pool.submit(_rest).result()
+        self._do(_rest)
         with PeakMemory(self._pid) as peak:
-            timing = self._pool.submit(_answer, request).result()
+            timing = self._do(_answer, request)
         return replace(timing, peak_mib=peak.mib)
 
     def close(self) -> None:
-        self._pool.submit(_close).result()
-        self._pool.shutdown()
+        try:
+            self._do(_close)
+        finally:
+            self._pool.shutdown()
+
+    def _do(self, what: Callable[..., Result], *arguments: Any) -> Result:
+        try:
+            return self._pool.submit(what, *arguments).result()
+        except BrokenExecutor as error:
+            raise BasslineError(
+                "An engine's process has ended by itself, perhaps for lack of memory; name fewer contenders."
+            ) from error
 
 
 _here: list[Inhabitant] = []  # the one of this process

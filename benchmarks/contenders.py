@@ -1,7 +1,7 @@
 """Ways to get n answers to one prompt, by name, so that they can be interleaved."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,6 @@ LLAMA = "llama.cpp"
 NAMES = (*OURS, *STOCK, ASSISTED, LLAMA)
 # What a contender cannot do: for how many candidates it stands, and why for no more.
 LIMITED = {ASSISTED: (1, "transformers' assisted generation decodes one candidate at a time")}
-
 
 Engine = Apart | LlamaCpp
 
@@ -71,18 +70,16 @@ def can(name: str, n: int) -> bool:
 def opened(names: Sequence[str], setting: Setting) -> Iterator[list[Contender]]:
     """Each engine in a process of its own, closed at the end. Raises BasslineError where one cannot be had."""
     engines: dict[str, Engine] = {}
-    try:
+    with ExitStack() as stack:
         for name in names:
             key = "ours" if name in OURS else name
             if key not in engines:
                 engines[key] = _engine(key, setting)
+                stack.callback(engines[key].close)
         yield [
             Contender(name, engines["ours"], OURS[name]) if name in OURS else Contender(name, engines[name])
             for name in names
         ]
-    finally:
-        for engine in engines.values():
-            engine.close()
 
 
 def _engine(key: str, setting: Setting) -> Engine:

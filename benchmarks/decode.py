@@ -13,6 +13,7 @@ Ours without drafts is always among the contenders, and so is the one that all a
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from itertools import product
@@ -58,9 +59,13 @@ def main(arguments: list[str] | None = None) -> int:
         with opened(names, setting) as contenders:
             result["peers"] = {c.name: c.engine.about for c in contenders if isinstance(c.engine, LlamaCpp)}
             for contender in contenders:  # what is read and compiled once is nobody's speed
-                contender.run(request_for(options.prompts[0], 1, options.temperature[0], 8, seed=0))
-            for repeat, (at, case) in product(range(options.repeat), enumerate(cases(options))):
-                result["turns"].append(take_turn(contenders, case, repeat, at, options.max_tokens))
+                for n in (n for n in options.n if can(contender.name, n)):
+                    contender.run(request_for(options.prompts[0], n, options.temperature[0], 4, seed=0))
+            todo, begun = list(product(range(options.repeat), enumerate(cases(options)))), time.monotonic()
+            for repeat, (at, case) in todo:
+                turn = take_turn(contenders, case, repeat, at, options.max_tokens)
+                result["turns"].append(turn)
+                print(said(turn, len(result["turns"]), len(todo), time.monotonic() - begun), file=sys.stderr)
                 if options.json:  # after every turn: a run that is cut short keeps what it has
                     Path(options.json).write_text(json.dumps(result), encoding="utf-8")
     except BasslineError as error:
@@ -86,8 +91,6 @@ def take_turn(
         with Watch() as watch:
             timings[contender.name] = asdict(contender.run(request))
         others = max(others, watch.others)
-    speeds = ", ".join(f"{name} {timing['tokens_per_second'] or 0:.1f}" for name, timing in timings.items())
-    print(f"turn {repeat + 1}, T = {temperature}, n = {n}, {prompt}: tokens/s {speeds}", file=sys.stderr)
     return {
         "temperature": temperature,
         "n": n,
@@ -96,6 +99,12 @@ def take_turn(
         "others_load": others,
         "timings": {contender.name: timings[contender.name] for contender in able},
     }
+
+
+def said(turn: Turn, done: int, of: int, seconds: float) -> str:
+    speeds = ", ".join(f"{name} {timing['tokens_per_second'] or 0:.1f}" for name, timing in turn["timings"].items())
+    what = f"T = {turn['temperature']}, n = {turn['n']}, {turn['prompt']}: tokens/s {speeds}"
+    return f"{done} of {of} after {seconds / 60:.0f} min, {what}"
 
 
 def request_for(prompt: str, n: int, temperature: float, max_tokens: int, seed: int) -> Request:
@@ -208,9 +217,9 @@ def middle(timings: Sequence[dict[str, Any]], key: str, form: str) -> str:
 
 
 def with_spread(values: Sequence[float], form: str, unit: str = "") -> str:
-    """Median, then lowest and highest."""
-    if not values:
-        return "-"
+    """Median, then lowest and highest where there is more than one."""
+    if len(values) < 2:
+        return f"{values[0]:{form}}{unit}" if values else "-"
     return f"{median(values):{form}}{unit} ({min(values):{form}} to {max(values):{form}})"
 
 

@@ -5,6 +5,7 @@ import os
 import platform
 import subprocess
 import time
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -76,8 +77,9 @@ class PeakMemory:
 
     def __exit__(self, *_: object) -> None:
         if self._folder != Path():
-            lines = (self._folder / "status").read_text().splitlines()
-            self.mib = next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+            with suppress(OSError):  # a process that has died has no mark, or is gone
+                lines = (self._folder / "status").read_text().splitlines()
+                self.mib = next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), None)
 
 
 def _cpu_name() -> str:

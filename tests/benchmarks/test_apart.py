@@ -1,5 +1,6 @@
 """An engine in a process of its own: it answers, fails and is measured from outside."""
 
+import os
 import sys
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,6 +24,8 @@ class Hungry:
         self.kept.clear()
 
     def answer(self, request):
+        if request.prompt == "die":
+            os._exit(9)
         if request.prompt == "fail":
             raise BasslineError("That was too much.")
         self.kept.append(b"x" * (32 * MIB * request.candidates))
@@ -57,6 +60,14 @@ def test_peak_memory_is_that_of_one_answer():
         apart.close()
     assert small is not None
     assert large - small == pytest.approx(7 * 32, abs=8)
+
+
+def test_a_process_that_dies_is_one_sentence():
+    apart = Apart(Hungry)
+    with pytest.raises(BasslineError, match=r"process has ended by itself"):
+        apart.answer(Request("die", 0, 1))
+    with pytest.raises(BasslineError, match=r"process has ended by itself"):
+        apart.close()
 
 
 def test_what_cannot_be_opened_says_why():
