@@ -188,7 +188,7 @@ def step(result: Result) -> Figure:
         lengths = [max(0.0, of_n[part]) for of_n in by_n.values()]
         axes.barh(names, lengths, left=begun, color=colour, height=0.62)
         begun = [one + length for one, length in zip(begun, lengths, strict=True)]
-    name_axes(axes, x="ms per decode step", y="candidates", title="void" if result["void"] else "")
+    name_axes(axes, x="ms per decode step" + (" (void)" if result["void"] else ""), y="candidates")
     above_bar(axes, {part: max(0.0, by_n[longest][part]) for part in parts}, list(by_n).index(longest))
     return made
 

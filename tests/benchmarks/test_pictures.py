@@ -1,6 +1,7 @@
 """Pictures from recorded results: the right values in the right places, legible on either page."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 
@@ -10,6 +11,8 @@ from PIL import Image
 
 from benchmarks import pictures
 from benchmarks.drawing import COLOURS, DPI, INK, PAGES, SIZE, WIDTH, contrast, figure, in_points, label_ends, spread
+from benchmarks.picking.tables import figures
+from tests.benchmarks.picking.records import pair, record
 from tests.benchmarks.recorded import decode_result
 
 
@@ -17,12 +20,15 @@ def _of_temperature(result, temperature):
     return [turn for turn in result["turns"] if turn["temperature"] == temperature]
 
 
+RECORDS = [
+    record(str(at), 2, 4, *pair(*times)) for at, times in enumerate([(1.0, 3.0), (2.5, None)] + [(None, None)] * 2)
+]
 PICKING = {
     "question": "picking",
-    "options": {"n": [1, 8]},
+    "options": {"n": [8]},
     "void": 0,
-    "records": [{}] * 4,
-    "figures": {"curves": {"ours": [[1.0, 0.25], [2.5, 0.5]], "llama.cpp": [[3.0, 0.25]]}},
+    "records": RECORDS,
+    "figures": figures(RECORDS, [8], [5.0]),
 }
 STEP = {
     "question": "step",
@@ -71,7 +77,8 @@ def test_steps_without_drafts_have_no_share_of_them():
 
 def test_everything_is_drawn_and_named(tmp_path, capsys):
     files = []
-    for result in (decode_result(), PICKING, STEP, {"question": "exactness"}):
+    picking = PICKING | {"records": [asdict(one) for one in RECORDS]}
+    for result in (decode_result(), picking, STEP, {"question": "exactness"}):
         files.append(tmp_path / f"{result['question']}.json")
         files[-1].write_text(json.dumps(result))
     out = tmp_path / "pictures"
@@ -96,14 +103,15 @@ def test_axes_say_what_they_show_and_in_which_unit():
         {"candidates", "ms per token of a candidate", ""},
         {"decode step", "drafts accepted, %", "drafts per candidate", ""},
         {"seconds, tests included", "problems with a candidate that passes, %"},
-        {"ms per decode step", "candidates"},
+        {"ms per decode step (void)", "candidates"},
     ]
 
 
 def test_what_is_void_says_so():
     titles = [axes.get_title(loc="left") for axes in pictures.speed(decode_result()).axes]
     assert titles == ["temperature 0.2 (void)", "temperature 0.8"]
-    assert pictures.step(STEP).axes[0].get_title(loc="left") == "void"
+    assert pictures.step(STEP).axes[0].get_xlabel() == "ms per decode step (void)"
+    assert pictures.step(STEP | {"void": False}).axes[0].get_xlabel() == "ms per decode step"
     assert "void" not in pictures.first(PICKING).axes[0].get_title(loc="left")
 
 
