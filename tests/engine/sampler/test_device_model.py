@@ -191,7 +191,7 @@ def test_padding_of_a_bucket_goes_where_nothing_is_read():
 class Watch(TorchDispatchMode):
     """Names of operations that a graph cannot hold: they ask the device for a value, or bake one of the host's in."""
 
-    FORBIDDEN = ("_local_scalar_dense", "nonzero", "equal", "is_nonzero", "masked_select", "lift_fresh")
+    FORBIDDEN = ("_local_scalar_dense", "item", "nonzero", "equal", "is_nonzero", "masked_select", "lift_fresh")
 
     def __init__(self):
         super().__init__()

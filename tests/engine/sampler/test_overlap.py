@@ -33,7 +33,7 @@ from engine.sampler.fixed_cache import Room
 from engine.sampler.policies.fixed import Fixed
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.sampling import Distributions
-from tests.engine.sampler.running import new_rows
+from tests.engine.sampler.running import new_rows, open_decoder, tokens_of
 from tests.engine.sampler.test_engine import TinyModel, request
 from tests.engine.sampler.tiny import VOCABULARY, build, noisy_copy
 
@@ -150,6 +150,38 @@ def test_events_are_the_same_and_in_the_same_order(stage, how):
     assert told(stage.run(Ahead, asked)) == told(stage.run(RaggedModel, asked))
 
 
+def test_nothing_is_launched_that_a_waiting_candidate_would_undo(stage):
+    events = stage.run(Ahead, replace(request(5, tokens=12), width=2))
+    assert stage.log.count("launch") == [event.steps for event in events if isinstance(event, StepDone)][-1]
+
+
+@pytest.mark.parametrize("change", ["join", "leave", "release"])
+def test_rows_that_come_and_go_undo_what_was_launched(change):
+    prompt, numbers = [3, 4, 5], [1, 2, 3]
+    found = []
+    for ahead in (False, True):
+        decoder = open_decoder(build(spread=0.4), drafter="suffix", policy="fixed:3")
+        rows = new_rows(numbers, prompt, max_tokens=12)
+        logits = decoder.target.prefill(prompt)
+        decoder.drafter.begin(prompt, lambda done: True)
+        decoder.join(rows[:2], logits)
+        if ahead:
+            decoder.launch()
+        if change == "join":
+            decoder.join(rows[2:], logits)
+        elif change == "leave":
+            rows[0].end("cancelled")
+            decoder.leave()
+        else:
+            decoder.join(decoder.release(), logits)
+        widths = []
+        while decoder.rows:
+            widths.append(decoder.step().rows)
+            decoder.leave()
+        found.append((tokens_of(rows), widths))
+    assert found[0] == found[1]
+
+
 def at_step(number, *messages):
     waiting = list(messages)
 
@@ -207,8 +239,8 @@ def test_a_failure_under_way_is_that_of_the_next_step(stage, modules):
 class Operations(TorchDispatchMode):
     """What would make the host wait for the device, which "meta" stands in for: it has no values to be asked for."""
 
-    ASKS = ("_local_scalar_dense", "nonzero", "equal", "is_nonzero", "masked_select")
-    COPIES = ("_to_copy", "copy_")
+    ASKS = ("_local_scalar_dense", "item", "nonzero", "equal", "is_nonzero", "masked_select")
+    COPIES = ("_to_copy", "to", "copy_")  # inside inference mode, "to" is not taken apart
 
     def __init__(self, seen):
         super().__init__()
@@ -220,7 +252,7 @@ class Operations(TorchDispatchMode):
         devices = {part.device.type for part in args if isinstance(part, torch.Tensor)}
         waits = "meta" in devices and (name in self.ASKS or (name in ("index", "index_put_") and _asks(args[1])))
         if name in self.COPIES and {*devices, out.device.type} == {"cpu", "meta"}:
-            waits = not (options.get("non_blocking") or args[2:3] == (True,))
+            waits = not (options.get("non_blocking") or any(part is True for part in args))
         if waits:
             self.seen.append(name)
         return out
@@ -322,19 +354,20 @@ def test_a_launch_never_waits_for_the_device(without_values, rule, drawn, penali
 def test_what_makes_the_host_wait_would_be_seen():
     device = torch.device("meta")
     there = torch.zeros(4, device=device)
-    for ask in (
-        lambda: torch.tensor([1, 2], device=device),
-        lambda: torch.zeros(3).to(device),
-        lambda: there[torch.tensor([1, 2])],
-        lambda: there.copy_(torch.zeros(4)),
-    ):
-        with waits() as seen:
-            ask()
-        assert len(seen) == 1
-    with waits() as seen:
-        torch.zeros(3).to(device, non_blocking=True)
-        there.copy_(torch.zeros(4), non_blocking=True)
-    assert seen == []
+    for inference in (False, True):
+        for ask in (
+            lambda: torch.tensor([1, 2], device=device),
+            lambda: torch.zeros(3).to(device),
+            lambda: there[torch.tensor([1, 2])],
+            lambda: there.copy_(torch.zeros(4)),
+        ):
+            with torch.inference_mode(inference), waits() as seen:
+                ask()
+            assert len(seen) == 1
+        with torch.inference_mode(inference), waits() as seen:
+            torch.zeros(3).to(device, non_blocking=True)
+            there.copy_(torch.zeros(4), non_blocking=True)
+        assert seen == []
 
 
 def test_a_suffix_drafter_may_be_asked_twice():
