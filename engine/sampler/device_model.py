@@ -13,6 +13,7 @@ from engine.sampler.ragged_model import RaggedModel, is_spread
 from kernels.attention import why_not
 
 FIRST_ROOM = Room(rows=8, slots=512, prompt=1024)
+OLDEST = (8, 0)  # compute capability: older ones have no bfloat16, and too little shared memory for the tiles
 PREFILL_CHUNK = 2048  # a GPU reads more of a prompt in a tenth of a second than a CPU
 
 
@@ -32,7 +33,15 @@ def why_plain(module: nn.Module) -> str:
     """Why a model on a GPU has to do without kernels and graphs; empty if it has not to, or is on no GPU."""
     if is_spread(module):
         return "The model is spread over several GPUs, so it runs without captured graphs and with plain attention."
-    return why_not() if next(module.parameters()).device.type == "cuda" else ""
+    device = next(module.parameters()).device
+    return (why_not() or why_too_old(torch.cuda.get_device_capability(device))) if device.type == "cuda" else ""
+
+
+def why_too_old(capability: tuple[int, int]) -> str:
+    """Why a GPU of that compute capability runs without kernels; empty if they are for it."""
+    if capability >= OLDEST:
+        return ""
+    return "This GPU is older than Ampere, which the kernels are for, so attention runs in plain PyTorch."
 
 
 class DeviceModel(RaggedModel):

@@ -7,7 +7,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.contract import Sampling
-from engine.sampler.device_model import DeviceModel, open_model
+from engine.sampler.device_model import DeviceModel, open_model, why_too_old
 from engine.sampler.fixed_cache import FixedLayer, FixedStep, Room
 from engine.sampler.graphs import SIZES, WARM_UPS, Graphs, Key, bucket
 from engine.sampler.ragged_model import RaggedModel
@@ -257,6 +257,8 @@ def test_on_a_cpu_the_door_is_the_ragged_model():
     model = open_model(stock, VOCABULARY)
     assert type(model) is RaggedModel
     assert model.note == ""
+    assert why_too_old((7, 5)).startswith("This GPU is older than Ampere")
+    assert why_too_old((8, 0)) == why_too_old((12, 0)) == ""
     stock.hf_device_map = {"model.layers.0": 0, "model.layers.1": 1}
     assert open_model(stock, VOCABULARY).note.startswith("The model is spread over several GPUs")
 
