@@ -8,6 +8,7 @@ from engine.doctor.finding import BAD, GOOD, NOTE, WEAK, Finding
 from engine.models.catalog import DEFAULT, catalog
 from engine.models.memory_plan import MemoryPlan, Part
 from engine.models.names import choose_device, choose_precision, find_entry
+from kernels import llvm
 from kernels.attention import why_not
 
 _LITTLE = 2_000_000_000  # bytes: the default model with one candidate
@@ -31,6 +32,8 @@ def _processor(found: Machine) -> Finding:
         return Finding("processor", WEAK, text, "int8 needs an x86 processor; models run in float32 here.")
     if "avx2" not in found.instructions:
         return Finding("processor", WEAK, text, "Without AVX2 int8 is slow; a newer machine or a server helps.")
+    if why := llvm.why_not():
+        return Finding("processor", WEAK, text, f"Steps take about twice as long as they could: {why}.")
     return Finding("processor", GOOD, text)
 
 

@@ -18,9 +18,10 @@ def by_name(findings):
     return {finding.name: finding for finding in findings}
 
 
-def survey(monkeypatch, **changes):
+def survey(monkeypatch, cannot_compile="", **changes):
     found = device.Machine(**(vars(MACHINE) | changes))
     monkeypatch.setattr(machine, "survey", lambda: found)
+    monkeypatch.setattr(machine.llvm, "why_not", lambda: cannot_compile)
     return by_name(machine.machine())
 
 
@@ -38,6 +39,7 @@ class TestMachine:
             ({"system": "Darwin 24"}, "system", "WSL2"),
             ({"processor": "arm64"}, "processor", "float32"),
             ({"instructions": ()}, "processor", "AVX2"),
+            ({"cannot_compile": "no threads"}, "processor", "as long as they could: no threads."),
             ({"memory_free": GIB}, "memory", "smaller model"),
         ],
     )
