@@ -118,16 +118,18 @@ class FixedLayer(RaggedLayer):
             self.extend(pair)
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        (self.keys, self.values), self.stores = self._allocated(self.owner.room, key_states, value_states)
+        room = self.owner.room
+        self.keys, self.values = self._allocated(room.rows, room.slots + 1, key_states, value_states)
+        self.stores = self._allocated(1, room.prompt, key_states, value_states)
         self.is_initialized = True
 
-    def _allocated(self, room: Room, key_states: Tensor, value_states: Tensor) -> tuple[Pair, Pair]:
-        """Slabs and stores of that room, empty, for such keys and values."""
-        kinds = [(s.shape[1], s.shape[3], self.owner.dtype or s.dtype) for s in (key_states, value_states)]
-        make = key_states.new_zeros
-        keys, values = (make(room.rows, h, room.slots + 1, d, dtype=kind) for h, d, kind in kinds)
-        prompt_keys, prompt_values = (make(1, h, room.prompt, d, dtype=kind) for h, d, kind in kinds)
-        return (keys, values), (prompt_keys, prompt_values)
+    def _allocated(self, rows: int, slots: int, *like: Tensor) -> Pair:
+        """Empty room for keys and values like these."""
+        keys, values = (
+            states.new_zeros(rows, states.shape[1], slots, states.shape[3], dtype=self.owner.dtype or states.dtype)
+            for states in like
+        )
+        return keys, values
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
@@ -185,12 +187,15 @@ class FixedLayer(RaggedLayer):
         if not self.is_initialized:
             return
         assert self.stores is not None
-        slabs, stores = self._allocated(room, self.keys, self.values)
+        slabs, stores = self._allocated(room.rows, room.slots + 1, self.keys, self.values), self.stores
+        if room.prompt != stores[0].shape[2]:
+            stores = self._allocated(1, room.prompt, self.keys, self.values)
         for new, old in zip(slabs, (self.keys, self.values), strict=True):
             rows, slots = min(len(new), len(old)), min(new.shape[2], old.shape[2]) - 1
             new[:rows, :, :slots] = old[:rows, :, :slots]
         for new, old in zip(stores, self.stores, strict=True):
-            new[:, :, : self.length] = old[:, :, : self.length]
+            if new is not old:
+                new[:, :, : self.length] = old[:, :, : self.length]
         (self.keys, self.values), self.stores = slabs, stores
 
 

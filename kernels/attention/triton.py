@@ -100,7 +100,7 @@ def packed_attention(
 ) -> Tensor:
     """See ``kernels.attention.torch.packed_attention``; float16, bfloat16 or float32, sums in float32."""
     tokens, heads, dim = query.shape
-    rows, groups, slots, value_dim = suffix[1].shape
+    rows, (_, groups, slots, value_dim) = len(starts) - 1, suffix[1].shape  # there may be more slabs than rows
     ratio = heads // groups
     room = 0 if prefix is None else prefix[0].shape[2]
     if tiling is None:

@@ -132,10 +132,10 @@ def test_where_memory_runs_out_in_growing_the_old_room_still_serves(monkeypatch)
         model.prefill([3, 4, 5])
         model.forward([[6, 7], [8, 9]], [3, 3])
 
-    def short(layer, room, *states):
-        if room.rows > 4 and layer is device.cache.layers[1]:
+    def short(layer, rows, *rest):
+        if rows > 4 and layer is device.cache.layers[1]:
             raise torch.OutOfMemoryError("CUDA out of memory.")
-        return allocated(layer, room, *states)
+        return allocated(layer, rows, *rest)
 
     monkeypatch.setattr(FixedLayer, "_allocated", short)
     with pytest.raises(torch.OutOfMemoryError):

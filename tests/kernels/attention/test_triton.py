@@ -142,6 +142,15 @@ def test_what_lies_beyond_the_lengths_is_never_read():
     assert dirty[4].abs().max() == 0
 
 
+def test_slabs_of_no_row_change_nothing():
+    generator = torch.Generator().manual_seed(2)
+    query = torch.randn(4, 4, 16, generator=generator)
+    keys, values = (torch.randn(5, 2, 24, 16, generator=generator) for _ in range(2))
+    line = (torch.tensor([0, 3, 4]), torch.tensor([0, 1, 2, 7]), torch.tensor([0]))
+    some = packed_attention(query, None, (keys[:2], values[:2]), *line, scaling=0.3, tiling=SMALL_TILES)
+    assert torch.equal(packed_attention(query, None, (keys, values), *line, scaling=0.3, tiling=SMALL_TILES), some)
+
+
 def test_the_choice_of_tiles_fills_the_chip_and_fits_the_sizes():
     """132 processors, 7 query heads per key head, 4 key heads: a 7B model with grouped queries."""
 
