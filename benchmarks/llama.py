@@ -42,6 +42,12 @@ class LlamaCpp:
             text=True,
         )
         self.about = self._read()
+        if left_out := unused(self.about["features"], processor_flags()):
+            self.close()
+            raise BasslineError(
+                f"llama.cpp was compiled without this processor's {left_out}, which would be unfair to it; remove "
+                ".venv-peers and run `make bench-peers`."
+            )
 
     def answer(self, request: Request) -> Timing:
         sampling = request.sampling
@@ -79,3 +85,19 @@ class LlamaCpp:
             raise BasslineError(f"The llama.cpp process has ended; run {self.program} by hand to see why.")
         answer: dict[str, Any] = json.loads(line)
         return answer
+
+
+def unused(features: str, flags: frozenset[str]) -> str:
+    """The first vector instructions that the processor has (``flags``) and llama.cpp does not list; empty for none."""
+    used = {name.split(":")[-1].strip() for name, _, on in (f.partition("=") for f in features.split("|")) if "1" in on}
+    wanted = {"avx2": "AVX2", "avx512f": "AVX512", "avx512_vnni": "AVX512_VNNI"}
+    return next((name for flag, name in wanted.items() if flag in flags and name not in used), "")
+
+
+def processor_flags() -> frozenset[str]:
+    """As Linux names them; empty where it does not say."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return frozenset()
+    return frozenset(next((line.partition(":")[2] for line in lines if line.startswith("flags")), "").split())
