@@ -5,6 +5,7 @@ import sys
 
 from engine.device import Gpu, Machine, memory_free, survey, torch_build_has_cuda
 from engine.doctor.finding import BAD, GOOD, NOTE, WEAK, Finding
+from engine.models import notes
 from engine.models.catalog import DEFAULT, catalog
 from engine.models.memory_plan import MemoryPlan, Part
 from engine.models.names import choose_device, choose_precision, find_entry
@@ -16,7 +17,7 @@ _LITTLE = 2_000_000_000  # bytes: the default model with one candidate
 
 def machine() -> list[Finding]:
     found = survey()
-    return [_system(found), _processor(found), _memory(found), *_gpus(found), _default_model()]
+    return [_system(found), _processor(found), _memory(found), *_gpus(found), *_notes(), _default_model()]
 
 
 def _system(found: Machine) -> Finding:
@@ -57,6 +58,11 @@ def _gpu(number: int, gpu: Gpu) -> Finding:
     if why := why_not():
         return Finding(f"GPU {number}", WEAK, text, why)
     return Finding(f"GPU {number}", GOOD, text)
+
+
+def _notes() -> list[Finding]:
+    """What came out when a model was loaded: that it runs without captured graphs, say, and why."""
+    return [Finding("models", NOTE, f"{model}: {note}") for model, note in sorted(notes.kept().items())]
 
 
 def _default_model() -> Finding:

@@ -20,9 +20,11 @@ PREFILL_CHUNK = 2048  # a GPU reads more of a prompt in a tenth of a second than
 def open_model(module: nn.Module, vocabulary: int, *, cache_dtype: torch.dtype | None = None) -> RaggedModel:
     """The fastest door that this machine has to ``module``; its ``note`` says what was given up, and why."""
     note = why_plain(module)
-    if next(module.parameters()).device.type == "cuda" and not note:
+    device = next(module.parameters()).device
+    if device.type == "cuda" and not note:
         from kernels.attention.triton import packed_attention
 
+        torch.cuda.set_device(device)  # where this thread launches kernels, whichever GPU it is
         return DeviceModel(module, vocabulary, packed_attention, CudaCapture())
     model = RaggedModel(module, vocabulary, cache_dtype=cache_dtype)
     model.note = note
@@ -66,8 +68,6 @@ class DeviceModel(RaggedModel):
         self.draft_loop: object | None = None  # of ``drafters.draft_loop``, captured over this room
         super().__init__(module, vocabulary)
         self.is_asynchronous = self.device.type == "cuda"
-        if self.is_asynchronous:
-            torch.cuda.set_device(self.device)  # where kernels are launched, whichever GPU it is
 
     def clear(self) -> None:
         """Forget prompt and rows. The room, and the graphs that were captured over it, stay."""

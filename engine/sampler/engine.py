@@ -27,6 +27,7 @@ from engine.contract import (
     RunFinished,
     Speculation,
 )
+from engine.models import notes
 from engine.models.loader import LoadedModel, load
 from engine.models.names import resolve
 from engine.models.pairing import check_pair
@@ -158,6 +159,7 @@ class SamplerEngine:
         costs = measured_once(
             ragged, target.name, target.precision, target.context, paths.data() / "costs", self._stop_if_cancelled
         )
+        notes.keep(target.name, ragged.note)
         context = longest_context(target.module, target.context)
         suffix = SuffixDrafter(table_for(target.tokenizer))
         pair = LoadedPair(target, ragged, context, costs, suffix, note=ragged.note)

@@ -7,6 +7,7 @@ import pytest
 from engine import device
 from engine.doctor import display, machine, packages, protection, storage
 from engine.doctor.examination import examine
+from engine.models import notes
 from engine.runner.client import RunnerUnavailable
 from engine.runner.protocol import Lamps
 
@@ -54,6 +55,16 @@ class TestMachine:
         finding = survey(monkeypatch, gpus=(device.Gpu("A", 8 * GIB, 7 * GIB, "570"),))["GPU 0"]
         assert finding.state == state
         assert bool(finding.advice) is not cuda
+
+    def test_what_came_out_when_a_model_was_loaded_is_told(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("BASSLINE_HOME", str(tmp_path))
+        assert "models" not in survey(monkeypatch)
+        notes.keep("llama", "The model cannot be captured as a CUDA graph (it asked).")
+        notes.keep("other", "")
+        finding = survey(monkeypatch)["models"]
+        assert finding.text == "llama: The model cannot be captured as a CUDA graph (it asked)."
+        notes.keep("llama", "")
+        assert "models" not in survey(monkeypatch)
 
     def test_a_default_model_that_does_not_fit(self, monkeypatch):
         monkeypatch.setattr(machine, "memory_free", lambda kind: GIB)

@@ -16,6 +16,7 @@ from engine.contract import (
     RunFinished,
     StepDone,
 )
+from engine.models import notes
 from engine.models.errors import DiskFull, DoesNotFit, IncompatibleDraft, ModelNotFound
 from engine.sampler.cost_table import CostTable
 from engine.sampler.engine import SamplerEngine
@@ -121,6 +122,13 @@ class TestLoad:
         assert (ready.model, ready.draft) == ("target", "")
         assert ready.note.startswith("Running without draft model: ")
         assert of(RunFinished, events)[0].outcome == "finished"
+
+    def test_what_a_model_does_without_is_told_and_kept_for_the_doctor(self, machine, monkeypatch, tmp_path):
+        monkeypatch.setenv("BASSLINE_HOME", str(tmp_path))
+        monkeypatch.setattr("engine.sampler.device_model.why_plain", lambda module: "It runs without graphs.")
+        (ready,) = of(Ready, machine.say(TARGET))
+        assert ready.note == "It runs without graphs."
+        assert notes.kept() == {"target": "It runs without graphs."}
 
     def test_a_draft_of_another_family_is_refused(self, machine):
         machine.faults["draft"] = IncompatibleDraft("draft cannot draft for target: token 5 is 'a' in one and 'b' ...")
