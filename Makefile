@@ -61,7 +61,7 @@ verdicts: setup
 
 # Forty problems of HumanEval from prompt to verdict, against llama.cpp; up to two hours. --resume goes on after a kill.
 bench-picking: setup bench-peers
-	$(BIN)/python -m benchmarks.humaneval --peer llama.cpp --repeat 3 --resume
+	$(BIN)/python -m benchmarks.humaneval --peer llama.cpp --repeat 3 --resume --json $(RESULTS)/picking.json
 
 bench-runner: setup
 	$(BIN)/python -m benchmarks.runner

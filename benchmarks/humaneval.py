@@ -201,7 +201,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--json",
         type=Path,
-        default=Path("out/picking.json"),
+        default=Path("benchmarks/results/picking.json"),
         metavar="FILE",
         help="where everything goes (default: %(default)s); beside it, as .jsonl, each problem once it is measured",
     )
