@@ -138,7 +138,10 @@ class _Support:
         grid = (positions, chunks)
         singles, words = logits.new_empty(0, dtype=torch.float32), logits.new_empty(0, dtype=torch.int32)
         sums, pieces = singles.new_empty(positions, chunks, 4), singles.new_empty(positions, chunks * (CHUNK // PIECE))
-        self.tops, self.bounds, self.totals, self.raw_totals, self.floors = singles.new_empty(5, positions)
+        # Each by itself: where parts of one tensor begin depends on T, and a kernel is compiled for each alignment.
+        self.tops, self.bounds, self.totals, self.raw_totals, self.floors = (
+            singles.new_empty(positions) for _ in range(5)
+        )
         self.counts = words.new_empty(positions, chunks)
         self.ids, self.values = words.new_empty(positions, size), singles.new_empty(positions, size)
         strides = (logits.stride(0), self.raw.stride(0))
@@ -350,7 +353,7 @@ def _q_of(ids, inside, draft, logits, cuts, floor, total, size, HAS_Q: tl.conste
     return certain
 
 
-@triton.jit
+@triton.jit(do_not_specialize_on_alignment=["seeds", "candidates", "counters", "drafts", "q_places"])
 def _choose_kernel(
     logits, cuts, tops, bounds, counts, ids, values, floors, totals, seeds, candidates, counters, drafts,
     q_logits, q_cuts, q_floors, q_totals, q_places, tokens, stays, stride, q_stride, size, q_size, chunks,

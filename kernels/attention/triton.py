@@ -141,9 +141,10 @@ def packed_attention(
 
 # These change from step to step: a kernel compiled for one value of them would be compiled again for the next.
 _VARYING = ["tokens", "rows", "prompt_tiles", "prompt_splits", "suffix_tiles", "suffix_splits"]
+_PARTS = ["starts", "positions", "prefix_length"]  # of one tensor: aligned or not as the line's length falls
 
 
-@triton.jit(do_not_specialize=_VARYING)
+@triton.jit(do_not_specialize=_VARYING, do_not_specialize_on_alignment=_PARTS)
 def _partial_kernel(
     query, prompt_keys, prompt_values, suffix_keys, suffix_values, starts, positions, prefix_length, partial, weight,
     scale, softcap, tokens, rows, prompt_tiles, prompt_splits, suffix_tiles, suffix_splits, query_token, query_head,
@@ -276,7 +277,7 @@ def _product(a, b):
     return tl.dot(a, b, input_precision="ieee")
 
 
-@triton.jit(do_not_specialize=["tokens", "rows", "splits"])
+@triton.jit(do_not_specialize=["tokens", "rows", "splits"], do_not_specialize_on_alignment=_PARTS[:1])
 def _merge_kernel(
     partial, weight, sinks, starts, out, tokens, rows, splits,
     HEADS: tl.constexpr, VALUE_DIM: tl.constexpr, HAS_SINKS: tl.constexpr,

@@ -13,6 +13,7 @@ from kernels.acceptance import triton as acceptance
 from kernels.attention import triton as attention
 from kernels.philox import triton as philox
 
+UNALIGNED = {"seeds", "candidates", "counters", "positions", "prefix_length"}  # parts of one tensor
 SHARED = {80: 163 << 10, 90: 227 << 10, 89: 99 << 10}  # bytes of shared memory that one program may have
 HALF, SINGLE, WORD, LONG = "*bf16", "*fp32", "*i32", "*i64"
 COUNTER = dict.fromkeys(("seeds", "candidates", "counters"), LONG)
@@ -41,8 +42,13 @@ def compile_(kernel, types: dict[str, str], constants: dict[str, object], capabi
     at = {name: (index,) for index, name in enumerate(names)}
     # As at a real launch, pointers and strides are multiples of 16; what is never specialised is not.
     plain = {names[index] if isinstance(index, int) else index for index in kernel.do_not_specialize or ()}
+    anyhow = {parameter.name for parameter in kernel.params if parameter.do_not_specialize_on_alignment}
+    assert anyhow >= UNALIGNED & set(names), f"{kernel.__name__} would be compiled again for other lengths"
     aligned = [
-        n for n in names if signature[n].startswith("*") or (signature[n] == "i32" and "_" in n and n not in plain)
+        name
+        for name in names
+        if (signature[name].startswith("*") and name not in anyhow)
+        or (signature[name] == "i32" and "_" in name and name not in plain)
     ]
     source = ASTSource(
         kernel,
