@@ -1,34 +1,31 @@
 """Loops that torch has no fast operation for on a CPU, compiled for this very processor while the program starts.
 
 No compiler need be installed: llvmlite brings LLVM. A loop is written as one would in C, with variables on the stack;
-LLVM's passes put them into registers. It runs on torch's own threads, so that two pools never fight for the cores.
+LLVM's passes put them into registers. ``kernels.team`` has several threads run it.
 """
 
 import ctypes
 import functools
-import importlib.util
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from llvmlite import binding, ir
 
 BYTE, INT, LONG, FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
 POINTER, NOTHING = ir.PointerType(), ir.VoidType()
-_TEAM = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+SHARED = [POINTER, LONG, LONG]  # parameters of a function that does one piece: fields, which piece, of how many
+SHARE_OUT = "bassline_share_out"  # (function, fields, pieces): see ``kernels.team``
 
 
 @functools.cache
 def why_not() -> str:
-    """Why nothing is compiled here; empty where it is. Tried once, with a loop too small to matter."""
+    """Why nothing is compiled here; empty where it is. Tried once, with a function too small to matter."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return "the loops are written for x86 processors"
-    if not _team():
-        return "this torch has other threads than OpenMP's"
     try:
-        return "" if _counted(2) == [1, 1] else "torch's threads do not run what is compiled"
+        return "" if _one() == 1 else "what is compiled does not run"
     except (RuntimeError, OSError) as error:  # a system that lets no program write code for itself
         return f"nothing can be compiled: {error}"
 
@@ -99,28 +96,22 @@ class Body:
         self.at.branch(head)
         self.at.position_at_end(end)
 
-    def thread(self) -> tuple[ir.Value, ir.Value]:
-        """The number of the thread that asks, and how many there are."""
-        number, threads = (self.call(name, INT) for name in ("omp_get_thread_num", "omp_get_num_threads"))
-        return self.at.sext(number, LONG), self.at.sext(threads, LONG)
-
     def share(self, count: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Of ``count`` pieces of work, the first of the thread that asks, and the first of the next thread."""
-        number, threads = self.thread()
-        first = self.at.sdiv(self.at.mul(count, number), threads)
-        return first, self.at.sdiv(self.at.mul(count, self.at.add(number, long(1))), threads)
+        """Of ``count`` turns of a loop, the first of this piece and the first of the next; in a shared function."""
+        _, piece, pieces = self.parameters
+        first = self.at.sdiv(self.at.mul(count, piece), pieces)
+        return first, self.at.sdiv(self.at.mul(count, self.at.add(piece, long(1))), pieces)
 
-    def on_threads(self, name: str, fields: Sequence[ir.Value], threads: ir.Value) -> None:
-        """Every one of ``threads`` calls the function ``name``, which begins with ``received``."""
+    def share_out(self, name: str, fields: Sequence[ir.Value], pieces: ir.Value) -> None:
+        """The function ``name`` does every one of ``pieces``, on all threads; it begins with ``received``."""
         kind = ir.LiteralStructType([field.type for field in fields])
         whole = ir.Constant(kind, ir.Undefined)
         for index, field in enumerate(fields):
             whole = self.at.insert_value(whole, field, index)
-        function, place = self.module.globals[name], self.variable(whole)
-        self.call("GOMP_parallel", NOTHING, function, place, threads, ir.Constant(INT, 0))
+        self.call(SHARE_OUT, NOTHING, self.module.globals[name], self.variable(whole), pieces)
 
     def received(self, kinds: Sequence[ir.Type]) -> list[ir.Value]:
-        """The fields that ``on_threads`` was given."""
+        """The fields that ``share_out`` was given."""
         whole = self.load(self.parameters[0], ir.LiteralStructType(kinds))
         return [self.at.extract_value(whole, index) for index in range(len(kinds))]
 
@@ -132,16 +123,14 @@ def long(value: int) -> ir.Constant:
 class Compiled:
     """The functions of a module, ready to be called as long as this lives."""
 
-    def __init__(self, module: ir.Module):
+    def __init__(self, module: ir.Module | str):
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
-        for name, address in _team().items():
-            binding.add_symbol(name, address)
         target = binding.Target.from_default_triple().create_target_machine(
             cpu=binding.get_host_cpu_name(), features=binding.get_host_cpu_features().flatten(), opt=3, jit=True
         )
-        module.triple = target.triple
         parsed = binding.parse_assembly(str(module))
+        parsed.triple = target.triple
         parsed.verify()
         passes = binding.create_pass_builder(target, binding.create_pipeline_tuning_options(speed_level=3))
         passes.getModulePassManager().run(parsed, passes)
@@ -149,36 +138,21 @@ class Compiled:
         self._engine.finalize_object()
 
     def function(self, name: str, *kinds: Any) -> Callable[..., None]:
-        """``kinds``: the ctypes of its arguments. Python's lock is free while it runs."""
-        function: Callable[..., None] = ctypes.CFUNCTYPE(None, *kinds)(self._engine.get_function_address(name))
+        """``kinds``: the ctypes of its arguments. Python's lock is free while it runs, and it keeps the code alive."""
+        function: Callable[..., None] = ctypes.CFUNCTYPE(None, *kinds)(self.address(name))
+        function.keeper = self  # type: ignore[attr-defined]
         return function
 
-
-@functools.cache
-def _team() -> dict[str, int]:
-    """Where in this process torch's threads are called; empty where they are not OpenMP's."""
-    spec = importlib.util.find_spec("torch")
-    assert spec is not None
-    assert spec.origin is not None
-    try:
-        library = ctypes.CDLL(str(Path(spec.origin).parent / "lib" / "libtorch_cpu.so"))
-        return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in _TEAM}
-    except (OSError, AttributeError):
-        return {}
+    def address(self, name: str) -> int:
+        return int(self._engine.get_function_address(name))
 
 
-def _counted(threads: int) -> list[int]:
-    """As many threads as asked for each leave a 1 in a place of their own."""
+def _one() -> int:
+    """A 1 that a compiled function wrote."""
     module = ir.Module("tried")
-    body = Body(module, "team", [POINTER])
-    (places,) = body.received([POINTER])
-    number, _ = body.thread()
-    body.store(long(1), body.address(places, number, LONG))
+    body = Body(module, "write", [POINTER])
+    body.store(long(1), body.parameters[0])
     body.at.ret_void()
-    body = Body(module, "count", [POINTER, INT])
-    body.on_threads("team", [body.parameters[0]], body.parameters[1])
-    body.at.ret_void()
-    compiled = Compiled(module)
-    places = (ctypes.c_int64 * threads)()
-    compiled.function("count", ctypes.c_void_p, ctypes.c_int)(ctypes.addressof(places), threads)
-    return list(places)
+    place = ctypes.c_int64()
+    Compiled(module).function("write", ctypes.c_void_p)(ctypes.addressof(place))
+    return place.value

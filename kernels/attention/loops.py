@@ -1,6 +1,6 @@
 """The loops of packed attention on the CPU, written for LLVM.
 
-One piece of work is one token and one key head: the query heads that share the key head go over the keys together, the
+The unit of work is one token and one key head: the query heads that share the key head go over the keys together, the
 prompt's first and the row's own after them. What a token gets depends on its own row alone, to the bit: its sums run
 over its keys in their order, whatever else is in the line.
 """
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from kernels.llvm import FLOAT, INT, LONG, NOTHING, POINTER, Body, long
+from kernels.llvm import FLOAT, INT, LONG, NOTHING, POINTER, SHARED, Body, long
 from kernels.vector import FLOATS, WIDTH, constant, exp, lane_sum, multiply_add
 
 _REGISTERS = 28  # vectors of a query, or of an output, that are held at once
-_WORK = [POINTER] * 10 + [LONG] * 14 + [FLOAT] * 2
+_FIELDS = [POINTER] * 10 + [LONG] * 14 + [FLOAT] * 2
 
 
 @dataclass(frozen=True)
@@ -43,28 +43,28 @@ def fits(key_size: int, value_size: int) -> bool:
 
 
 def attention_module(shape: Shape) -> ir.Module:
-    """With one function to call, ``attend``; its arguments are the fields of the work, and the number of threads."""
+    """With one function to call, ``attend``; its arguments are the fields below, and the number of pieces."""
     module = ir.Module("attention")
     for heads in sorted(set(shape.chunks)):
         write_heads(module, shape, heads)
-    write_team(module, shape)
-    body = Body(module, "attend", [*_WORK, INT])
-    body.on_threads("team", body.parameters[:-1], body.parameters[-1])
+    write_some_work(module, shape)
+    body = Body(module, "attend", [*_FIELDS, LONG])
+    body.share_out("some_work", body.parameters[:-1], body.parameters[-1])
     body.at.ret_void()
     return module
 
 
-def write_team(module: ir.Module, shape: Shape) -> None:
-    """What every thread does: every so-many-eth piece of work, for later tokens of a prompt see more keys."""
-    body = Body(module, "team", [POINTER])
+def write_some_work(module: ir.Module, shape: Shape) -> None:
+    """One piece: every so-many-eth token and key head, for later tokens of a prompt see more keys."""
+    body = Body(module, "some_work", SHARED)
     at = body.at
-    (query, prefix_keys, prefix_values, keys, values, rows, slots, sinks, out, room, *sizes) = body.received(_WORK)
+    (query, prefix_keys, prefix_values, keys, values, rows, slots, sinks, out, room, *sizes) = body.received(_FIELDS)
     tokens, groups, prefix, window, query_token, query_head, *strides, apart, scaling, cap = sizes
     prefix_key_group, prefix_value_group, key_row, key_group, value_row, value_group, room_size = strides
-    number, threads = body.thread()
-    scores = body.address(room, at.mul(number, room_size), FLOAT)
-    with body.loop(number, at.mul(tokens, groups), threads) as piece:
-        group, token = at.sdiv(piece, tokens), at.srem(piece, tokens)
+    _, piece, pieces = body.parameters
+    scores = body.address(room, at.mul(piece, room_size), FLOAT)
+    with body.loop(piece, at.mul(tokens, groups), pieces) as work:
+        group, token = at.sdiv(work, tokens), at.srem(work, tokens)
         row, slot = (body.load(body.address(each, token, LONG), LONG) for each in (rows, slots))
         seen = at.sub(at.add(at.add(prefix, slot), long(1)), window)  # the first position in the window
         seen = _most(body, at.select(at.icmp_signed(">", window, long(0)), seen, long(0)), long(0))

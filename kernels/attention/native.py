@@ -11,7 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from kernels import llvm
+from kernels import llvm, team
 from kernels.attention.loops import Shape, attention_module, fits
 from kernels.vector import WIDTH
 
@@ -57,15 +57,17 @@ def packed_attention(
     shape = Shape(keys.shape[3], values.shape[3], query_heads // groups, softcap is not None, sinks is not None)
     out = query.new_empty(tokens, query_heads, shape.value_size)
     apart = (length + slab + 2 * WIDTH) // WIDTH * WIDTH
-    threads = torch.get_num_threads()
-    room = query.new_empty(threads, max(shape.chunks), apart)
+    pieces = min(team.pieces(), max(1, tokens * groups))
+    room = query.new_empty(pieces, max(shape.chunks), apart)
     sinks = room if sinks is None else sinks.to(query.dtype)
     tensors = (query, *prefix, keys, values, rows, slots, sinks, out, room)
     _check(tensors)
     strides = [each.stride(1) for each in prefix]
     strides += [each.stride(axis) for each in (keys, values) for axis in (0, 1)]
     sizes = (tokens, groups, length, window or 0, *query.stride()[:2], *strides, room.stride(0), apart)
-    _compiled(shape)(*map(Tensor.data_ptr, tensors), *sizes, scaling, softcap or 0.0, threads)
+    run = _compiled(shape)
+    team.team().wake()
+    run(*map(Tensor.data_ptr, tensors), *sizes, scaling, softcap or 0.0, pieces)
     return out
 
 
@@ -85,8 +87,5 @@ def _check(tensors: tuple[Tensor, ...]) -> None:
 
 @functools.cache
 def _compiled(shape: Shape) -> Callable[..., None]:
-    compiled = llvm.Compiled(attention_module(shape))
-    kinds = [ctypes.c_void_p] * 10 + [ctypes.c_int64] * 14 + [ctypes.c_float] * 2 + [ctypes.c_int]
-    run = compiled.function("attend", *kinds)
-    run.keeper = compiled  # type: ignore[attr-defined]  # the code is let go with it
-    return run
+    kinds = [ctypes.c_void_p] * 10 + [ctypes.c_int64] * 14 + [ctypes.c_float] * 2 + [ctypes.c_int64]
+    return team.compiled(attention_module(shape)).function("attend", *kinds)

@@ -2,7 +2,7 @@
 
 from llvmlite import ir
 
-from kernels.llvm import FLOAT, INT, LONG, POINTER, Body, long
+from kernels.llvm import FLOAT, LONG, POINTER, SHARED, Body, long
 from kernels.vector import FLOATS, WIDTH, constant, exp, lane_sum, multiply_add
 
 _NORM = [POINTER, POINTER, POINTER, LONG, LONG, FLOAT]
@@ -10,21 +10,21 @@ _SILU = _SUM = [POINTER, POINTER, LONG, LONG, LONG]
 
 
 def elementwise_module() -> ir.Module:
-    """With ``rms_norm(x, weight, out, rows, width, eps, threads)``, and ``silu`` and ``log_sum_exp`` of
-    ``(x, out, rows, width, apart, threads)``; ``apart``: floats from one row of ``x`` to the next."""
+    """With ``rms_norm(x, weight, out, rows, width, eps, pieces)``, and ``silu`` and ``log_sum_exp`` of
+    ``(x, out, rows, width, apart, pieces)``; ``apart``: floats from one row of ``x`` to the next."""
     module = ir.Module("elementwise")
     write_rms_norm(module)
     write_silu(module)
     write_log_sum_exp(module)
     for name, kinds in (("rms_norm", _NORM), ("silu", _SILU), ("log_sum_exp", _SUM)):
-        body = Body(module, name, [*kinds, INT])
-        body.on_threads(f"{name}_team", body.parameters[:-1], body.parameters[-1])
+        body = Body(module, name, [*kinds, LONG])
+        body.share_out(f"some_{name}", body.parameters[:-1], body.parameters[-1])
         body.at.ret_void()
     return module
 
 
 def write_rms_norm(module: ir.Module) -> None:
-    body = Body(module, "rms_norm_team", [POINTER])
+    body = Body(module, "some_rms_norm", SHARED)
     at = body.at
     x, weight, out, rows, width, eps = body.received(_NORM)
     first, last = body.share(rows)
@@ -47,7 +47,7 @@ def write_rms_norm(module: ir.Module) -> None:
 
 def write_silu(module: ir.Module) -> None:
     """The rows of ``out`` lie one behind the other."""
-    body = Body(module, "silu_team", [POINTER])
+    body = Body(module, "some_silu", SHARED)
     at = body.at
     x, out, rows, width, apart = body.received(_SILU)
     first, last = body.share(rows)
@@ -62,7 +62,7 @@ def write_silu(module: ir.Module) -> None:
 
 def write_log_sum_exp(module: ir.Module) -> None:
     """Of every row, less its largest: the logarithm is left to the caller, who gets the sum and the largest."""
-    body = Body(module, "log_sum_exp_team", [POINTER])
+    body = Body(module, "some_log_sum_exp", SHARED)
     at = body.at
     x, out, rows, width, apart = body.received(_SUM)
     first, last = body.share(rows)

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from kernels import llvm
+from kernels import llvm, team
 from kernels.elementwise.loops import elementwise_module
 from kernels.vector import WIDTH
 
-_ALONE = 1 << 15  # elements below which waking another thread takes longer than the work
+_ALONE = 1 << 13  # elements that are done before another thread would have begun
 
 
 def serves(x: Tensor) -> bool:
@@ -24,7 +24,7 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     x = x.contiguous()
     out, width = torch.empty_like(x), x.shape[-1]
     run = _compiled()[0]
-    run(x.data_ptr(), weight.data_ptr(), out.data_ptr(), x.numel() // width, width, eps, _threads(x))
+    run(x.data_ptr(), weight.data_ptr(), out.data_ptr(), x.numel() // width, width, eps, _pieces(x))
     return out
 
 
@@ -45,21 +45,21 @@ def log_sum_exp(x: Tensor) -> Tensor:
 def _over_rows(run: Callable[..., None], x: Tensor, out: Tensor) -> None:
     if x.stride(1) != 1:
         x = x.contiguous()
-    run(x.data_ptr(), out.data_ptr(), *x.shape, x.stride(0), _threads(x))
+    run(x.data_ptr(), out.data_ptr(), *x.shape, x.stride(0), _pieces(x))
 
 
-def _threads(x: Tensor) -> int:
-    return 1 if x.numel() <= _ALONE else torch.get_num_threads()
+def _pieces(x: Tensor) -> int:
+    if x.numel() <= _ALONE:
+        return 1
+    team.team().wake()
+    return min(team.pieces(), x.numel() // x.shape[-1])
 
 
 @functools.cache
 def _compiled() -> list[Callable[..., None]]:
-    compiled = llvm.Compiled(elementwise_module())
+    compiled = team.compiled(elementwise_module())
     pointer, number = ctypes.c_void_p, ctypes.c_int64
-    rows = [pointer, pointer, number, number, number, ctypes.c_int]
-    norm = [pointer, pointer, pointer, number, number, ctypes.c_float, ctypes.c_int]
+    rows = [pointer, pointer, number, number, number, number]
+    norm = [pointer, pointer, pointer, number, number, ctypes.c_float, number]
     functions = {"rms_norm": norm, "silu": rows, "log_sum_exp": rows}
-    runs = [compiled.function(name, *kinds) for name, kinds in functions.items()]
-    for run in runs:
-        run.keeper = compiled  # type: ignore[attr-defined]  # the code is let go with them
-    return runs
+    return [compiled.function(name, *kinds) for name, kinds in functions.items()]

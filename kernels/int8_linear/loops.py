@@ -1,6 +1,6 @@
 """The loops of the int8 product, written for LLVM.
 
-``linear`` quantises the rows and has every thread take a run of panels; ``tile`` multiplies one panel with as many
+``linear`` quantises the rows and shares out runs of panels; ``tile`` multiplies one panel with as many
 rows as the registers hold sums for, so that a panel is read from memory once, whatever the number of rows.
 """
 
@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from kernels.int8_linear.quantize import INPUT_LEVELS, TINY
-from kernels.llvm import BYTE, FLOAT, INT, LONG, NOTHING, POINTER, Body, long
+from kernels.llvm import BYTE, FLOAT, INT, LONG, NOTHING, POINTER, SHARED, Body, long
 
 OFFSET = 64  # weights become 1 .. 127: unsigned, and pair sums of AVX2 still fit 16 bits
 STRIDE = 16  # inputs are padded to a multiple of it
+_MANY, _AHEAD = 5, 8192  # so many rows hide the way from memory of what lies so many bytes ahead
+_ALONE = 16  # rows that are quantised before another thread would have begun
 _ZERO = 128.0  # FBGEMM adds this to an input before it rounds, and rounding in one's place must come out the same
-_TEAM = [POINTER] * 7 + [LONG] * 3
+_FIELDS = [POINTER] * 7 + [LONG] * 3
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,13 @@ WAYS = (
 
 
 def linear_module(way: Way) -> ir.Module:
-    """With one function to call: ``linear(x, panels, factors, bias, out, room, rows, stride, panels, threads)``."""
+    """With one function to call: ``linear(x, panels, factors, bias, out, room, rows, stride, panels, pieces)``."""
     module = ir.Module("int8_linear")
     write_quantize(module)
     for rows in range(1, way.rows + 1):
         write_tile(module, way, rows)
-    write_team(module, way)
+    write_some_panels(module, way)
+    write_some_rows(module, way)
     write_linear(module, way)
     return module
 
@@ -101,6 +104,9 @@ def write_tile(module: ir.Module, way: Way, rows: int) -> None:
             k = at.add(start, long(4 * part))
             weights = body.load(body.address(panel, at.mul(k, long(lanes))), ints)
             inputs = body.address(q, at.mul(k, long(rows)))
+            if rows >= _MANY:
+                ahead = body.address(panel, at.add(at.mul(k, long(lanes)), long(_AHEAD)))
+                body.call("llvm.prefetch.p0", NOTHING, ahead, *(ir.Constant(INT, value) for value in (0, 3, 1)))
             for row in range(rows):
                 four = body.splat(body.load(body.address(inputs, row, INT), INT), lanes)
                 place = sums[row][part]
@@ -118,11 +124,11 @@ def write_tile(module: ir.Module, way: Way, rows: int) -> None:
     at.ret_void()
 
 
-def write_team(module: ir.Module, way: Way) -> None:
-    """What every thread does: its share of the panels, each with all rows, block by block."""
-    body = Body(module, "team", [POINTER])
+def write_some_panels(module: ir.Module, way: Way) -> None:
+    """One piece: a run of panels, each with all rows, block by block."""
+    body = Body(module, "some_panels", SHARED)
     at = body.at
-    panels, q, largest, totals, factors, bias, out, rows, stride, count = body.received(_TEAM)
+    panels, q, largest, totals, factors, bias, out, rows, stride, count = body.received(_FIELDS)
     width = at.mul(count, long(way.lanes))
     first, last = body.share(count)
     with body.loop(first, last) as panel, body.loop(long(0), rows, way.rows) as row:
@@ -153,14 +159,13 @@ def write_team(module: ir.Module, way: Way) -> None:
     at.ret_void()
 
 
-def write_linear(module: ir.Module, way: Way) -> None:
-    """The whole product. ``room`` takes the magnitudes, the sums and the integers of the rows."""
-    body = Body(module, "linear", [POINTER] * 6 + [LONG] * 3 + [INT])
-    x, panels, factors, bias, out, room, rows, stride, count, threads = body.parameters
-    at, largest = body.at, room
-    totals = body.address(largest, rows, FLOAT)
-    q = body.address(totals, rows, INT)
-    with body.loop(long(0), rows) as row:
+def write_some_rows(module: ir.Module, way: Way) -> None:
+    """One piece: some rows are quantised, each into its place in its block."""
+    body = Body(module, "some_rows", SHARED)
+    at = body.at
+    x, q, largest, totals, rows, stride = body.received([POINTER] * 4 + [LONG] * 2)
+    first, last = body.share(rows)
+    with body.loop(first, last) as row:
         place = at.srem(row, long(way.rows))
         start = at.sub(row, place)
         left = at.sub(rows, start)
@@ -175,5 +180,17 @@ def write_linear(module: ir.Module, way: Way) -> None:
             stride,
             at.mul(block, long(4)),
         )
-    body.on_threads("team", [panels, q, largest, totals, factors, bias, out, rows, stride, count], threads)
+    at.ret_void()
+
+
+def write_linear(module: ir.Module, way: Way) -> None:
+    """The whole product. ``room`` takes the magnitudes, the sums and the integers of the rows."""
+    body = Body(module, "linear", [POINTER] * 6 + [LONG] * 4)
+    x, panels, factors, bias, out, room, rows, stride, count, pieces = body.parameters
+    at, largest = body.at, room
+    totals = body.address(largest, rows, FLOAT)
+    q = body.address(totals, rows, INT)
+    few = at.icmp_signed("<=", rows, long(_ALONE))
+    body.share_out("some_rows", [x, q, largest, totals, rows, stride], at.select(few, long(1), pieces))
+    body.share_out("some_panels", [panels, q, largest, totals, factors, bias, out, rows, stride, count], pieces)
     at.ret_void()

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from kernels import llvm
+from kernels import llvm, team
 from kernels.int8_linear.loops import OFFSET, STRIDE, WAYS, Way, linear_module
 from kernels.int8_linear.quantize import INPUT_LEVELS
 
@@ -32,7 +32,7 @@ class NativeWeight:
     def __init__(self, quantized: Tensor, scale: Tensor, way: Way):
         """int8 ``[out, in]`` in -63 .. 63, float32 ``[out]``."""
         self.out_features, self.in_features = quantized.shape
-        self._run = _compiled(way)
+        self._run, self._team = _compiled(way), team.team()
         self._scale = scale
         self._width, self._stride = _multiple(self.out_features, way.lanes), _multiple(self.in_features, STRIDE)
         whole = torch.nn.functional.pad(
@@ -63,6 +63,7 @@ class NativeWeight:
             bias = torch.nn.functional.pad(bias, (0, self._width - self.out_features))
         rows, out = rows.contiguous(), torch.empty(count, self._width)
         room = torch.empty(count, self._stride + 8, dtype=torch.uint8)  # integers, magnitude and sum of every row
+        self._team.wake()
         self._run(
             rows.data_ptr(),
             *self._addresses,
@@ -72,7 +73,7 @@ class NativeWeight:
             count,
             self._stride,
             len(self._panels),
-            torch.get_num_threads(),
+            team.pieces(),
         )
         return out if exact else out[:, : self.out_features]
 
@@ -83,8 +84,5 @@ def _multiple(size: int, of: int) -> int:
 
 @functools.cache
 def _compiled(way: Way) -> Callable[..., None]:
-    compiled = llvm.Compiled(linear_module(way))
-    kinds = [ctypes.c_void_p] * 6 + [ctypes.c_int64] * 3 + [ctypes.c_int]
-    run = compiled.function("linear", *kinds)
-    run.keeper = compiled  # type: ignore[attr-defined]  # the code is let go with it
-    return run
+    kinds = [ctypes.c_void_p] * 6 + [ctypes.c_int64] * 4
+    return team.compiled(linear_module(way)).function("linear", *kinds)
