@@ -155,9 +155,9 @@ class Team:
 
     def __init__(self, helpers: int):
         self.helpers = helpers
-        self._board = torch.zeros(_BOARD, dtype=torch.int64)
+        self._board = (ctypes.c_int64 * _BOARD)()
         binding.add_symbol("bassline_yield", _yield())
-        self._code = Compiled(_CODE.format(board=self._board.data_ptr(), patience=_PATIENCE))
+        self._code = Compiled(_CODE.format(board=ctypes.addressof(self._board), patience=_PATIENCE))
         binding.add_symbol(SHARE_OUT, self._code.address("share_out"))
         self._serve = self._code.function("serve")
         self._asleep: list[threading.Event] = []

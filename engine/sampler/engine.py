@@ -123,6 +123,7 @@ class SamplerEngine:
             else:
                 self._generate(message, emit)
         self._pair = None
+        gc.unfreeze()
         emit(Closed())
 
     def _load(self, choice: ModelChoice, emit: Emit) -> None:
@@ -140,11 +141,13 @@ class SamplerEngine:
         except Exception as error:
             emit(LoadFailed(sentence_for(error, "Loading the model"), traceback.format_exc(), kind=kind_of(error)))
         else:
+            gc.freeze()  # what a model is made of stays; looking at it again would stop the window, too, for 0.1 s
             target, draft = pair.target, pair.draft.name if pair.draft else ""
             emit(Ready(target.name, str(target.device), target.precision, pair.context, draft, pair.note))
 
     def _unload(self) -> None:
         self._pair = None
+        gc.unfreeze()
         gc.collect()  # a cache and its layers know each other
         if torch.cuda.is_available():
             torch.cuda.empty_cache()  # what is planned against is what the driver calls free
@@ -221,6 +224,7 @@ class SamplerEngine:
         rule = Coupled() if request.speculation.acceptance == "coupled" else Rejection()
         drafter = self._open_drafter(pair, request.speculation, rule)
         policy = open_policy(request.speculation.policy, pair.costs, free_drafts=drafter.is_free)
+        pair.suffix.least_chance = policy.least_chance
         return Decoder(pair.ragged, drafter, policy, rule, pair.costs)
 
     def _open_drafter(self, pair: LoadedPair, how: Speculation, rule: AcceptanceRule) -> Drafter:

@@ -18,7 +18,7 @@ SHORTEST = 2  # tokens that must match
 WITNESSES = 32  # latest occurrences that vote on what follows
 JUDGED = 4  # tokens guessed in any case: those that are not verified are judged against what comes, for nothing
 
-HOPELESS = 0.05  # chance of being reached below which no more is guessed
+HOPELESS = 0.05  # chance of being reached below which no more is guessed in any case
 
 Place = tuple[list[int], int]  # a text, and the index of the token that follows there
 Option = tuple[int, Kind | Habit]  # a token, and how good a guess it is
@@ -42,6 +42,7 @@ class SuffixDrafter:
     def __init__(self, ngrams: Ngrams | None = None):
         """``ngrams``: what to guess where nothing repeats, or None."""
         self._ngrams = ngrams
+        self.least_chance: Callable[[int], float] = lambda rows: 0.0  # of guesses that anybody will want, by rows
         self._prompt: list[int] = []
         self._places: defaultdict[tuple[int, ...], list[Place]] = defaultdict(list)
 
@@ -60,10 +61,11 @@ class SuffixDrafter:
 
     def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
         texts = [self._catch_up(row) for row in rows]
+        least = max(HOPELESS, self.least_chance(len(rows)))
         tokens: list[list[int]] = []
         survival: list[list[float] | None] = []
         for row, text, count in zip(rows, texts, counts, strict=True):
-            guess = self._guesses[row.candidate] = self._follow(text, len(row.tokens), max(count, JUDGED))
+            guess = self._guesses[row.candidate] = self._follow(text, len(row.tokens), max(count, JUDGED), least)
             tokens.append(guess.tokens[: max(count, 0)])
             survival.append(self._survival(guess.kinds[: max(count, 0)]))
         return Proposals(tokens, survival=survival)
@@ -91,12 +93,12 @@ class SuffixDrafter:
         for length in range(SHORTEST, min(LONGEST, len(text)) + 1):
             self._places[tuple(text[-length:])].append((text, len(text)))
 
-    def _follow(self, text: list[int], start: int, count: int) -> Guess:
-        """The likeliest tokens to follow, one after the other, at most ``count`` of them."""
+    def _follow(self, text: list[int], start: int, count: int, least: float) -> Guess:
+        """The likeliest tokens to follow, one after the other: at most ``count``, to the first below ``least``."""
         line = text[-LONGEST:]
         match, places = self._longest_match(line)
         guess, chance = Guess(start, [], []), 1.0
-        while len(guess.tokens) < count and chance > HOPELESS:
+        while len(guess.tokens) < count and chance > least:
             options = [option for option in (_vote(places, match), self._habit(line)) if option]
             if not options:
                 break

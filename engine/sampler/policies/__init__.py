@@ -33,6 +33,10 @@ class Policy(Protocol):
     def plan(self, rows: Sequence[Row]) -> list[int]:
         """Drafts to ask the drafter for, per row. Must not look at sampled tokens that may yet be dropped."""
 
+    def least_chance(self, rows: int) -> float:
+        """A guess that is less likely to stay is not worth making, with so many rows; by default every guess is."""
+        return 0.0
+
     def choose(self, proposals: Proposals) -> Proposals:
         """Those of a deterministic drafter's guesses that are worth verifying; by default all."""
         return proposals

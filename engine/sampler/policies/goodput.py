@@ -10,7 +10,7 @@ from engine.sampler.stopping import Row
 LIMIT = 16  # drafts per row that are considered at all
 PRIOR = (4.0, 2.0)  # accepted and rejected drafts that a candidate is born with
 DECAY = 0.95  # per step, of what was seen of a candidate
-MARGIN = 1.03  # what drafts must promise over none: figures this close are noise, and drafts have costs of their own
+MARGIN = 1.06  # what drafts must promise over none: figures this close are noise, and drafts have costs of their own
 PROBE_SHARE = 0.03  # of the time that may be spent on finding out whether drafts pay again
 
 
@@ -42,6 +42,12 @@ class Goodput(Policy):
             best = 1  # otherwise a draft model that once did not pay would never be asked again
         self._planned = best
         return [best] * len(rows)
+
+    def least_chance(self, rows: int) -> float:
+        """What one more token in the line costs where it is cheapest, in tokens of a step without drafts."""
+        plain = self._costs.seconds(rows)
+        cheapest = min((self._costs.seconds(rows + more) - plain) / more for more in (1, 2, 4, 8))
+        return rows * cheapest / plain
 
     def choose(self, proposals: Proposals) -> Proposals:
         if proposals.survival is None:
