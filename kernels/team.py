@@ -13,6 +13,7 @@ import ctypes
 import functools
 import sys
 import threading
+from contextlib import suppress
 
 import torch
 from llvmlite import binding, ir
@@ -168,7 +169,8 @@ class Team:
 
     def wake(self) -> None:
         while self._asleep:
-            self._asleep.pop().set()
+            with suppress(IndexError):  # two threads may call at once
+                self._asleep.pop().set()
 
     def end(self) -> None:
         """No helper is in compiled code when that goes."""

@@ -6,6 +6,7 @@ neighbours; and for the few queries of a decoding step they spend most of the ti
 
 import ctypes
 import functools
+import threading
 from collections.abc import Callable
 
 import torch
@@ -16,6 +17,7 @@ from kernels.attention.loops import Shape, attention_module, fits
 from kernels.vector import WIDTH
 
 NEEDED = frozenset({"avx2", "fma"})
+_kept = threading.local()
 
 
 @functools.cache
@@ -58,7 +60,7 @@ def packed_attention(
     out = query.new_empty(tokens, query_heads, shape.value_size)
     apart = (length + slab + 2 * WIDTH) // WIDTH * WIDTH
     pieces = min(team.pieces(), max(1, tokens * groups))
-    room = query.new_empty(pieces, max(shape.chunks), apart)
+    room = _room(pieces * max(shape.chunks) * apart).view(pieces, -1, apart)
     sinks = room if sinks is None else sinks.to(query.dtype)
     tensors = (query, *prefix, keys, values, rows, slots, sinks, out, room)
     _check(tensors)
@@ -69,6 +71,14 @@ def packed_attention(
     team.team().wake()
     run(*map(Tensor.data_ptr, tensors), *sizes, scaling, softcap or 0.0, pieces)
     return out
+
+
+def _room(floats: int) -> Tensor:
+    """Memory for scores, kept from call to call: what is new to a process has to be made by its system first."""
+    room: Tensor | None = getattr(_kept, "room", None)
+    if room is None or len(room) < floats:
+        room = _kept.room = torch.empty(floats)
+    return room[:floats]
 
 
 def _dense(heads: Tensor) -> Tensor:
