@@ -47,7 +47,7 @@ Result = dict[str, Any]
 Line = tuple[list[float], list[float]]
 STEPS = 8  # decode steps that one point of drafts.png stands for
 FEWEST = 0.5  # of the runs must still be going on for a point to be drawn
-TICKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
+TICKS = (1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 50, 70, 100, 150, 200, 300, 500)
 
 
 def main(arguments: list[str] | None = None) -> int:
