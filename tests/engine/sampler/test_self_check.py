@@ -4,8 +4,10 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from engine.sampler import cache
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.self_check import UnsupportedModel, check_ragged, longest_context, refuse_by_name
+from kernels.attention import native
 from tests.engine.sampler.tiny import ARCHITECTURES, GLU, VOCABULARY, build
 
 
@@ -32,11 +34,17 @@ def test_models_that_ignore_or_break_the_hooks_are_refused(name, options):
         check_ragged(RaggedModel(module, VOCABULARY), name, "float32")
 
 
-def test_a_mask_that_is_off_by_one_is_caught(monkeypatch):
-    from engine.sampler import cache
-
-    right = cache.visibility
-    monkeypatch.setattr(cache, "visibility", lambda positions, *rest: right(positions - 1, *rest))
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "torch"])
+def test_a_mask_that_is_off_by_one_is_caught(monkeypatch, compiled):
+    if compiled:
+        if why := native.why_not():
+            pytest.skip(why)
+        right = native.packed_attention
+        monkeypatch.setattr(native, "packed_attention", lambda *line, **how: right(*line[:-1], line[-1] - 1, **how))
+    else:
+        visible = cache.visibility
+        monkeypatch.setattr(cache, "visibility", lambda positions, *rest: visible(positions - 1, *rest))
+        monkeypatch.setattr(cache, "is_compiled", lambda *heads: False)
     with pytest.raises(UnsupportedModel, match="than alone"):
         check_ragged(RaggedModel(build(), VOCABULARY), "llama", "float32")
 
