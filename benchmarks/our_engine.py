@@ -21,6 +21,11 @@ from engine.contract import (
 )
 from engine.sampler.engine import SamplerEngine
 
+# What makes an engine let go of what a follow-up would go on from: the prompt's keys and values, and what was said.
+# Otherwise the next to be timed would be given the prompt, and drafts of the last one's answers. It is bare text: the
+# beginning that all chats have in common is to be read again as well.
+FORGET = Request("-", 0, 1, mode="completion", sampling=Sampling(max_tokens=1), speculation=Speculation("suffix"))
+
 
 class OurEngine:
     """Loads on construction; raises BasslineError when that fails."""
@@ -48,13 +53,7 @@ class OurEngine:
         return Timing.of_run(self.run(request))
 
     def rest(self) -> None:
-        """Let go of what a follow-up would go on from: the prompt's keys and values, and what was said.
-
-        Otherwise the next contender would be given the prompt, and drafts of this one's answers. What is asked instead
-        is bare text: the beginning that all chats have in common is to be read again as well.
-        """
-        nothing = Sampling(max_tokens=1)
-        self.run(Request("-", 0, 1, mode="completion", sampling=nothing, speculation=Speculation("suffix")))
+        self.run(FORGET)
 
     def close(self) -> None:
         self._engine.submit(Close())

@@ -8,6 +8,7 @@ import ctypes
 import json
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import llama_cpp as llama
@@ -74,9 +75,7 @@ class Sequences:
             parts = [llama.llama_sampler_init_greedy()]
         else:
             parts = [
-                llama.llama_sampler_init_top_k(
-                    40
-                ),  # its own default; top-p over the whole vocabulary would cost it dear
+                llama.llama_sampler_init_top_k(40),  # its default; top-p over all ids would cost it dear
                 llama.llama_sampler_init_temp(temperature),
                 llama.llama_sampler_init_top_p(top_p, 1),
                 llama.llama_sampler_init_dist(seed),
@@ -86,16 +85,17 @@ class Sequences:
         return chain
 
 
-def main() -> None:
+def serve(kind: type[Sequences], answer: Callable[[Any, dict[str, Any]], Any]) -> None:
+    """Answer what stands on each line of the standard input, with the model and sizes of the command line."""
     path, most, context, threads = sys.argv[1], *map(int, sys.argv[2:5])
     quiet = llama.llama_log_callback(lambda level, text, data: None)
     llama.llama_log_set(quiet, ctypes.c_void_p(0))
-    sequences = Sequences(path, most, context, threads)
+    sequences = kind(path, most, context, threads)
     features = llama.llama_print_system_info().decode().strip()
     print(json.dumps({"version": llama.__version__, "features": features}), flush=True)
     for line in sys.stdin:
-        print(json.dumps(sequences.run(**json.loads(line))), flush=True)
+        print(json.dumps(answer(sequences, json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    serve(Sequences, lambda sequences, asked: sequences.run(**asked))

@@ -10,13 +10,11 @@ The prompt is read once: its keys and values stay, and every answer goes on from
 """
 
 import ctypes
-import json
-import sys
 from typing import Any
 
 import llama_cpp as llama
 
-from benchmarks.peers.llama import Sequences
+from benchmarks.peers.llama import Sequences, serve
 
 _PROMPT, _ANSWER = 0, 1  # sequences
 
@@ -53,17 +51,6 @@ class InTurn(Sequences):
         return tokens
 
 
-def main() -> None:
-    path, most, context, threads = sys.argv[1], *map(int, sys.argv[2:5])
-    quiet = llama.llama_log_callback(lambda level, text, data: None)
-    llama.llama_log_set(quiet, ctypes.c_void_p(0))
-    sequences = InTurn(path, most, context, threads)
-    features = llama.llama_print_system_info().decode().strip()
-    print(json.dumps({"version": llama.__version__, "features": features}), flush=True)
-    for line in sys.stdin:
-        print(json.dumps(_answer(sequences, json.loads(line))), flush=True)
-
-
 def _answer(sequences: InTurn, asked: dict[str, Any]) -> dict[str, Any]:
     if not asked:
         return {"tokens": sequences.next()}
@@ -74,4 +61,4 @@ def _answer(sequences: InTurn, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    serve(InTurn, _answer)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 from benchmarks.machine import others_load
+from benchmarks.our_engine import FORGET
 from benchmarks.picking.records import Outcome, Trial
 from engine.contract import (
     BasslineError,
@@ -23,8 +24,6 @@ from engine.contract import (
     Ready,
     Request,
     RunFinished,
-    Sampling,
-    Speculation,
 )
 from engine.runner.protocol import Answer, ConsentNeeded, Lamps, Test, TestFinished
 from engine.runner.report import Report
@@ -79,12 +78,7 @@ class Bench:
         return others_load()
 
     def forget(self, side: str) -> None:
-        """Let go of what an engine would go on from: the last prompt's keys and values, and what was said.
-
-        Otherwise a second trial would be given the prompt, and drafts of the first one's answers.
-        """
-        once = Request("-", 0, 1, sampling=Sampling(max_tokens=1), speculation=Speculation("suffix"))
-        self._engines[side].submit(Generate("forget", once))
+        self._engines[side].submit(Generate("forget", FORGET))
         self._wait(RunFinished)
 
     def trial(self, side: str, request: Request, tests: str, turn: int = 0, stop_at_pass: bool = False) -> Trial:

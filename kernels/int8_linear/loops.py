@@ -10,9 +10,10 @@ from llvmlite import ir
 
 from kernels.int8_linear.quantize import INPUT_LEVELS, TINY
 from kernels.llvm import BYTE, FLOAT, INT, LONG, NOTHING, POINTER, SHARED, Body, long
+from kernels.vector import FLOATS, WIDTH, constant, multiply_add
 
 OFFSET = 64  # weights become 1 .. 127: unsigned, and pair sums of AVX2 still fit 16 bits
-STRIDE = 16  # inputs are padded to a multiple of it
+STRIDE = WIDTH  # inputs are padded to a multiple of it
 _MANY, _AHEAD = 5, 8192  # so many rows hide the way from memory of what lies so many bytes ahead
 _ALONE = 16  # rows that are quantised before another thread would have begun
 _ZERO = 128.0  # FBGEMM adds this to an input before it rounds, and rounding in one's place must come out the same
@@ -66,27 +67,27 @@ def write_quantize(module: ir.Module) -> None:
     """
     body = Body(module, "quantize", [POINTER, POINTER, POINTER, POINTER, LONG, LONG])
     x, q, largest, total, length, apart = body.parameters
-    at, lanes, kind = body.at, STRIDE, f"v{STRIDE}f32"
-    floats, ints = ir.VectorType(FLOAT, lanes), ir.VectorType(INT, lanes)
-    most = body.variable(ir.Constant(floats, [TINY] * lanes))
+    at, lanes, ints = body.at, WIDTH, ir.VectorType(INT, WIDTH)
+    most = body.variable(constant(TINY))
     with body.loop(long(0), length, lanes) as i:
-        value = body.call(f"llvm.fabs.{kind}", floats, body.load(body.address(x, i, FLOAT), floats))
-        body.store(body.call(f"llvm.maximum.{kind}", floats, body.load(most, floats), value), most)
-    magnitude = body.call(f"llvm.vector.reduce.fmaximum.{kind}", FLOAT, body.load(most, floats))
+        value = body.call("llvm.fabs.v16f32", FLOATS, body.load(body.address(x, i, FLOAT), FLOATS))
+        body.store(body.call("llvm.maximum.v16f32", FLOATS, body.load(most, FLOATS), value), most)
+    magnitude = body.call("llvm.vector.reduce.fmaximum.v16f32", FLOAT, body.load(most, FLOATS))
     body.store(magnitude, largest)
     divisor = body.splat(magnitude, lanes)
-    levels, zero = (ir.Constant(floats, [value] * lanes) for value in (float(INPUT_LEVELS), _ZERO))
     sums = body.variable(ir.Constant(ints, [0] * lanes))
     with body.loop(long(0), length, lanes) as i:
-        value = at.fdiv(body.load(body.address(x, i, FLOAT), floats), divisor)
-        value = body.call(f"llvm.rint.{kind}", floats, body.call(f"llvm.fma.{kind}", floats, value, levels, zero))
-        level = at.sub(at.fptosi(value, ints), ir.Constant(ints, [int(_ZERO)] * lanes))
+        value = at.fdiv(body.load(body.address(x, i, FLOAT), FLOATS), divisor)
+        value = multiply_add(body, value, constant(INPUT_LEVELS), constant(_ZERO))
+        level = at.sub(
+            at.fptosi(body.call("llvm.rint.v16f32", FLOATS, value), ints), ir.Constant(ints, [int(_ZERO)] * lanes)
+        )
         body.store(at.add(body.load(sums, ints), level), sums)
         fours = at.bitcast(at.trunc(level, ir.VectorType(BYTE, lanes)), ir.VectorType(INT, lanes // 4))
         for part in range(lanes // 4):
             group = at.add(at.sdiv(i, long(4)), long(part))
             body.store(at.extract_element(fours, ir.Constant(INT, part)), body.address(q, at.mul(group, apart)))
-    body.store(body.call(f"llvm.vector.reduce.add.v{lanes}i32", INT, body.load(sums, ints)), total)
+    body.store(body.call("llvm.vector.reduce.add.v16i32", INT, body.load(sums, ints)), total)
     at.ret_void()
 
 

@@ -94,11 +94,14 @@ class SuffixDrafter:
             self._places[tuple(text[-length:])].append((text, len(text)))
 
     def _follow(self, text: list[int], start: int, count: int, least: float) -> Guess:
-        """The likeliest tokens to follow, one after the other: at most ``count``, to the first below ``least``."""
+        """The likeliest tokens to follow, one after the other: at most ``count``, to the first below ``least``.
+
+        One is made in any case: what it would have been worth is how a run learns that drafts pay again.
+        """
         line = text[-LONGEST:]
         match, places = self._longest_match(line)
         guess, chance = Guess(start, [], []), 1.0
-        while len(guess.tokens) < count and chance > least:
+        while len(guess.tokens) < count and (chance > least or not guess.tokens):
             options = [option for option in (_vote(places, match), self._habit(line)) if option]
             if not options:
                 break

@@ -145,3 +145,21 @@ def test_what_was_said_is_copied_from_when_the_conversation_goes_on():
     assert guessed([1, 2, 3, 9]) == [22, 23, 24]  # a follow-up
     assert guessed([1, 2, 3, 9]) == [22, 23, 24]  # the same prompt again: more candidates
     assert guessed([7, 8]) == []  # another matter
+
+
+def test_guesses_end_at_the_first_that_is_too_unlikely(ngrams):
+    said = [10, 11, 40, 41, 42, 43] * 3
+
+    def guesses(least: float) -> tuple[list[int], list[float]]:
+        drafter = SuffixDrafter(ngrams)
+        drafter.least_chance = lambda rows: least
+        drafter.begin(said, lambda done: True)
+        (row,) = new_rows([1], said)
+        row.commit([10, 11], [0.0, 0.0])
+        proposals = drafter.propose([row], [4])
+        return proposals.tokens[0], proposals.survival[0]
+
+    tokens, chances = guesses(0.0)
+    assert len(tokens) == 4
+    assert guesses(chances[1]) == (tokens[:2], chances[:2])
+    assert guesses(1.0) == (tokens[:1], chances[:1])  # one is always made, and judged

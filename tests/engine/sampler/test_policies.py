@@ -112,3 +112,14 @@ def test_costs_never_fall_and_one_disturbed_pass_changes_little():
         table.refine(1, 1.0)
     assert table.seconds(4) == pytest.approx(3.0, rel=0.1)
     assert table.seconds(1) == pytest.approx(1.0, rel=0.1)
+
+
+def test_what_a_guess_must_promise_to_be_made():
+    """Where a line grows for nothing any guess will do; where every token costs one of a plain step, none does."""
+    free = open_policy("goodput", {1: 1.0, 64: 1.0})
+    dear = open_policy("goodput", {size: float(size) for size in (1, 2, 4, 8, 16, 32, 64)})
+    half = open_policy("goodput", {1: 1.0, 3: 2.0, 64: 32.5})
+    assert free.least_chance(1) == free.least_chance(8) == 0.0
+    assert dear.least_chance(1) == dear.least_chance(8) == pytest.approx(1.0)
+    assert half.least_chance(1) == pytest.approx(0.5)
+    assert open_policy("bass").least_chance(8) == open_policy("fixed:3").least_chance(8) == 0.0
