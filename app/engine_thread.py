@@ -8,7 +8,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QThread, QTimer, Signal
@@ -34,6 +34,9 @@ DRAIN_S = 0.015
 CLOSE_S = 5.0
 
 
+Together = tuple[Event, ...]  # of one run: text and totals between two other events; any other event is alone
+
+
 @dataclass(frozen=True)
 class Broken:
     """The engine's thread ended by an error; nothing follows."""
@@ -45,13 +48,15 @@ class Broken:
 class Inbox:
     """Events on their way to the main thread. Any thread puts, one takes.
 
-    Text of one candidate that waits here is one entry however many tokens it was, and of the totals only the last
-    are kept; neither ever passes another kind of event, so what is taken is in the order in which it was said.
+    Text of one candidate that waits here is one piece however many tokens it was, but for its first, whose time tells
+    when the candidate began; of the totals only the last are kept. Neither ever passes another kind of event, so a run
+    comes to the same whether it hears every word or what is taken from here.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._entries: deque[Event | Broken | _Stretch] = deque()
+        self._begun: set[tuple[str, int]] = set()  # run and candidate
 
     def put(self, event: Event | Broken) -> None:
         with self._lock:
@@ -62,17 +67,23 @@ class Inbox:
             if not isinstance(last, _Stretch) or last.run != event.run:
                 last = _Stretch(event.run)
                 self._entries.append(last)
-            last.add(event)
+            if isinstance(event, StepDone):
+                last.totals = event
+            elif (event.run, event.candidate) in self._begun:
+                last.texts.setdefault(event.candidate, []).append(event)
+            else:
+                self._begun.add((event.run, event.candidate))
+                last.firsts.append(event)
 
-    def take(self, budget_s: float = DRAIN_S) -> Iterator[Event | Broken]:
-        """Events in order, until none is left or ``budget_s`` of work has been done on them."""
+    def take(self, budget_s: float = DRAIN_S) -> Iterator[Together | Broken]:
+        """What came, in order, until none is left or ``budget_s`` of work has been done on it."""
         until = time.perf_counter() + budget_s
         while True:
             with self._lock:
                 entry = self._entries.popleft() if self._entries else None
             if entry is None:
                 return
-            yield from entry.events() if isinstance(entry, _Stretch) else (entry,)
+            yield entry if isinstance(entry, Broken) else entry.events() if isinstance(entry, _Stretch) else (entry,)
             if time.perf_counter() > until:
                 return
 
@@ -86,22 +97,18 @@ class _Stretch:
 
     def __init__(self, run: str):
         self.run = run
-        self._pieces: dict[int, list[str]] = {}
-        self._last: dict[int, TextAdded] = {}
-        self._totals: StepDone | None = None
+        self.firsts: list[TextAdded] = []
+        self.texts: dict[int, list[TextAdded]] = {}
+        self.totals: StepDone | None = None
 
-    def add(self, event: TextAdded | StepDone) -> None:
-        if isinstance(event, StepDone):
-            self._totals = event
-        else:
-            self._pieces.setdefault(event.candidate, []).append(event.text)
-            self._last[event.candidate] = event
+    def events(self) -> Together:
+        joined = (_joined(texts) for texts in self.texts.values())
+        return (*self.firsts, *joined, *([self.totals] if self.totals else []))
 
-    def events(self) -> Iterator[Event]:
-        for number, last in self._last.items():
-            yield TextAdded(self.run, number, "".join(self._pieces[number]), last.tokens, last.at_s)
-        if self._totals is not None:
-            yield self._totals
+
+def _joined(texts: Sequence[TextAdded]) -> TextAdded:
+    last = texts[-1]
+    return TextAdded(last.run, last.candidate, "".join(text.text for text in texts), last.tokens, last.at_s)
 
 
 class _Worker(QThread):
@@ -142,11 +149,11 @@ class _Worker(QThread):
 class EngineThread(QObject):
     """One engine on its own thread, as the main thread sees it.
 
-    ``said`` is emitted in the main thread, once per event; ``drained`` after each tick that brought any. The timer
-    ticks only while an answer is due.
+    ``said`` is emitted in the main thread, once for events that came together; ``drained`` after each tick that
+    brought any. The timer ticks only while an answer is due.
     """
 
-    said = Signal(object)
+    said = Signal(tuple)  # Together
     drained = Signal()
 
     def __init__(self, open_engine: Callable[[], Engine], parent: QObject | None = None):
@@ -180,11 +187,11 @@ class EngineThread(QObject):
     def drain(self) -> None:
         """Pass on what has come, for at most 15 ms."""
         came = False
-        for event in self._inbox.take():
+        for events in self._inbox.take():
             came = True
-            for word in self._last_words(event) if isinstance(event, Broken) else (event,):
-                self._note(word)
-                self.said.emit(word)
+            for said in self._last_words(events) if isinstance(events, Broken) else (events,):
+                self._note(said[-1])
+                self.said.emit(said)
         if came:
             self.drained.emit()
         if not self._due and not len(self._inbox):
@@ -199,11 +206,11 @@ class EngineThread(QObject):
         elif isinstance(event, Closed):
             self._closed, self._due = True, []
 
-    def _last_words(self, broken: Broken) -> list[Event]:
+    def _last_words(self, broken: Broken) -> list[Together]:
         """What a broken engine can no longer say itself: every run and load that was due has failed."""
         runs = [message.run for message in self._due if isinstance(message, Generate)]
         words: list[Event] = [RunFinished(run, "failed", None, broken.reason, broken.details) for run in runs]
-        return [*(words or [LoadFailed(broken.reason, broken.details)]), Closed()]
+        return [(word,) for word in (*(words or [LoadFailed(broken.reason, broken.details)]), Closed())]
 
     def abandon(self) -> None:
         """Listen to it no more; its thread is left to end by itself, and ``close`` still waits for it."""

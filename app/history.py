@@ -78,10 +78,8 @@ class History(QObject):
     def _connect(self) -> None:
         self._running.began.connect(self._begin)
         self._running.in_view.connect(self._viewed)
-        for signal in (self._running.candidate_ended, self._running.changed, self._running.finished):
-            signal.connect(self._note)
-        self._loading.drained.connect(self._note)
-        self._testing.changed.connect(self._note)
+        for news in (self._loading.drained, self._running.changed, self._running.finished, self._testing.changed):
+            news.connect(self._note)
         self._strip.use_again.connect(self.use_again)
         self.panel.closed.connect(self._window.actions_by_id["history"].trigger)
         self.panel.wanted.connect(self._list)

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QObject, Signal, Slot
 
-from app.engine_thread import EngineThread
+from app.engine_thread import EngineThread, Together
 from app.engines import kind_of
 from engine.contract import (
     Cancel,
     Closed,
     Engine,
-    Event,
     Load,
     LoadFailed,
     Loading,
@@ -48,7 +47,7 @@ class ModelLoading(QObject):
     staged = Signal(object)  # Loading
     ready_for = Signal(object)  # the ModelChoice that is loaded now
     failed = Signal(object)  # LoadFailed, of a load that somebody asked for
-    said = Signal(object)  # any event of a run
+    said = Signal(tuple)  # events of a run that came together
     drained = Signal()
 
     def __init__(self, open_engine: OpenEngine, parent: QObject | None = None):
@@ -135,9 +134,9 @@ class ModelLoading(QObject):
         if self.engine is not None:
             self.engine.submit(message)
 
-    @Slot(object)
-    def _hear(self, event: Event) -> None:
-        match event:
+    @Slot(tuple)
+    def _hear(self, events: Together) -> None:
+        match event := events[-1]:
             case Loading():
                 self.stage = event
                 self.staged.emit(event)
@@ -153,7 +152,7 @@ class ModelLoading(QObject):
                 self._due.clear()
                 self.changed.emit()
             case _:
-                self.said.emit(event)
+                self.said.emit(events)
 
     def _failed(self, event: LoadFailed) -> None:
         wanted = self._due.popleft() if self._due else None

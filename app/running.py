@@ -5,20 +5,18 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.item_models.rate import Rate
+from app.engine_thread import Together
 from app.loading import ModelLoading
 from app.words import tr
 from engine.contract import (
     Add,
     Cancel,
     CandidateFinished,
-    Event,
     Generate,
     LoadFailed,
     ModelChoice,
     Request,
     RunFinished,
-    StepDone,
 )
 from engine.session.provenance import Provenance
 from engine.session.run import Run
@@ -31,7 +29,7 @@ class Running(QObject):
 
     in_view = Signal(object)  # a Run: new, or an old one that is looked at again
     began = Signal(object)  # a Run that was handed to the engine just now, for the first time or to go on
-    heard = Signal(object)  # an event, after the run has taken it in
+    heard = Signal(tuple)  # events that came together, after the run has taken them in
     candidate_ended = Signal(int)
     finished = Signal(object)  # RunFinished
     stuck = Signal()  # Stop was asked for three seconds ago, and the engine has not answered
@@ -43,7 +41,6 @@ class Running(QObject):
         self.run: Run | None = None
         self._loading = loading
         self._waiting: Callable[[], None] | None = None  # what begins as soon as the models are there
-        self.rate = Rate()
         self._patience = QTimer(self)
         self._patience.setSingleShot(True)
         self._patience.timeout.connect(self.stuck)
@@ -86,7 +83,7 @@ class Running(QObject):
 
     def show(self, run: Run) -> None:
         """Put a run into view that nothing is asked of."""
-        self.run, self.rate = run, Rate()
+        self.run = run
         self.in_view.emit(run)
         self.changed.emit()
 
@@ -109,7 +106,7 @@ class Running(QObject):
         run = self.run
         self._loading.abandon()
         if run is not None and not run.ended:
-            self._hear(RunFinished(run.name, "stopped"))
+            self._hear((RunFinished(run.name, "stopped"),))
 
     def close(self) -> None:
         self._waiting = None
@@ -135,19 +132,18 @@ class Running(QObject):
     def _begin(self, run: Run, request: Request) -> None:
         if run is not self.run:
             self.show(run)
-        self.rate = Rate()
         self.began.emit(run)
         self._loading.submit(Generate(run.name, request))
         self.changed.emit()
 
-    @Slot(object)
-    def _hear(self, event: Event) -> None:
+    @Slot(tuple)
+    def _hear(self, events: Together) -> None:
+        event = events[-1]
         if self.run is None or getattr(event, "run", None) != self.run.name:
             return
-        self.run.apply(event)
-        if isinstance(event, StepDone):
-            self.rate.add(event.at_s, event.tokens)
-        self.heard.emit(event)
+        for each in events:
+            self.run.apply(each)
+        self.heard.emit(events)
         if isinstance(event, CandidateFinished):
             self.candidate_ended.emit(event.candidate)
             ended = sum(candidate.ended for candidate in self.run.candidates.values())

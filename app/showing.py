@@ -4,18 +4,22 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, Slot
 
+from app.engine_thread import Together
+from app.item_models.rate import Rate
 from app.loading import ModelLoading
 from app.running import Running
 from app.situation import Situation
 from app.testing import Testing
 from app.widgets.main_window import MainWindow
 from app.widgets.status_line import model_in_words, preload_in_words, run_in_title, run_in_words
-from engine.contract import CandidateFinished, Event, Loading, Ready, RunFinished, TextAdded
+from engine.contract import CandidateFinished, Loading, Ready, RunFinished, StepDone, TextAdded
 from engine.session.run import Run
 
 
 class Showing(QObject):
-    """``refresh`` may be called at any time; it is at every tick that brought something."""
+    """``refresh`` may be called at any time. A tick that brought nothing but text only moves the page on: the numbers
+    that grow with it follow twice a second, and everything else changes by other events.
+    """
 
     def __init__(
         self,
@@ -30,10 +34,13 @@ class Showing(QObject):
         super().__init__(parent)
         self._window, self._loading, self._running = window, loading, running
         self._situation, self._length = situation, length
+        self._rate = Rate()
+        self._news = False  # more than text has come since the last refresh
         loading.changed.connect(self._models)
         loading.staged.connect(self._stage)
-        loading.drained.connect(self.refresh)
+        loading.drained.connect(self._drained)
         running.in_view.connect(self._in_view)
+        running.began.connect(self._began)
         running.heard.connect(self._note)
         running.finished.connect(self._finished)
         running.changed.connect(self.refresh)
@@ -45,6 +52,7 @@ class Showing(QObject):
     @Slot()
     def refresh(self) -> None:
         window, run = self._window, self._running.run
+        self._news = False
         now = self._situation()
         window.enable(now)
         window.candidates.mark_tests(run is not None and not now.past and window.tests.text() != run.tests)
@@ -56,7 +64,14 @@ class Showing(QObject):
         words = preload_in_words(window.bar.title_of(preload.model), self._loading.stage) if preload else ""
         window.status.show_model(words or model_in_words(self._loading.ready))
         if run is not None:
-            window.status.show_run(run_in_words(run, self._running.rate.per_second))
+            window.status.show_run(run_in_words(run, self._rate.per_second))
+
+    @Slot()
+    def _drained(self) -> None:
+        if self._news:
+            self.refresh()
+        else:
+            self._window.page.refresh()
 
     @Slot()
     def _models(self) -> None:
@@ -70,23 +85,36 @@ class Showing(QObject):
 
     @Slot(object)
     def _stage(self, stage: Loading) -> None:
+        self._news = True
         if self._loading.busy:
             self._window.loading.show_stage(stage)
 
     @Slot(object)
     def _in_view(self, run: Run) -> None:
+        self._rate = Rate()
         self._window.candidates.show(run)
         self._window.page.start()
         self._window.show_candidates(True)
         self._window.status.offer()
 
     @Slot(object)
-    def _note(self, event: Event) -> None:
+    def _began(self, run: Run) -> None:
+        self._rate = Rate()
+
+    @Slot(tuple)
+    def _note(self, events: Together) -> None:
         candidates = self._window.candidates
-        if isinstance(event, TextAdded):
-            candidates.touch(event.candidate, event.at_s, event.tokens)
-        elif isinstance(event, CandidateFinished):
-            candidates.touch(event.candidate)
+        for event in events:
+            match event:
+                case TextAdded():
+                    self._news |= candidates.count(event.candidate, event.at_s, event.tokens)
+                case StepDone():
+                    self._news |= self._rate.add(event.at_s, event.tokens)
+                case CandidateFinished():
+                    candidates.touch(event.candidate)
+                    self._news = True
+                case _:
+                    self._news = True
 
     @Slot(object)
     def _finished(self, event: RunFinished) -> None:

@@ -311,9 +311,9 @@ def _unseen(window: Window, request: Request, pair: int) -> RunFinished:
     thread._worker.submit(Generate(f"unseen-{pair}", request))
     while True:
         time.sleep(0.05)
-        for event in thread._inbox.take():
-            if isinstance(event, RunFinished):
-                return event
+        for said in thread._inbox.take():
+            if isinstance(said, tuple) and isinstance(said[-1], RunFinished):
+                return said[-1]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -3,7 +3,10 @@
 The tab strip and, past ten, the list with its filter stand on the same rows.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import IntEnum
+from itertools import groupby
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
@@ -26,6 +29,14 @@ class Role(IntEnum):
     BEST = Qt.ItemDataRole.UserRole + 6
 
 
+@dataclass(frozen=True)
+class Look:
+    """What there is to see of a candidate outside its page, and the same in a sentence."""
+
+    badge: Badge
+    words: str
+
+
 class CandidatesModel(QAbstractListModel):
     """Rows are candidates by number. ``show`` takes a run, ``touch`` says which of them changed."""
 
@@ -35,7 +46,7 @@ class CandidatesModel(QAbstractListModel):
         self._numbers: list[int] = []
         self._rates: dict[int, Rate] = {}
         self._touched: set[int] = set()
-        self._badges: dict[int, Badge] = {}  # as the views know them
+        self._looks: dict[int, Look] = {}  # as the views know them
         self.standing = Standing()
         self._tests_changed = False
 
@@ -54,43 +65,39 @@ class CandidatesModel(QAbstractListModel):
         self._numbers = sorted(run.candidates) if run else []
         self._rates = {number: Rate() for number in self._numbers}
         self.standing = standing(run) if run else Standing()
-        self._touched, self._badges = set(), {}
+        self._touched = set()
+        self._looks = {number: self._look(number) for number in self._numbers}
         self.endResetModel()
 
-    def touch(self, number: int, at_s: float | None = None, tokens: int = 0) -> None:
-        """Candidate ``number`` has changed; with a time, its tokens so far count towards its speed."""
-        if self._run is None or number not in self._run.candidates:
-            return
-        if number not in self._rates:
-            self._insert(number)
-        if at_s is not None:
-            self._rates[number].add(at_s, tokens)
-        elif self._rank():
+    def touch(self, number: int) -> None:
+        """Candidate ``number`` has changed."""
+        if self._rank():
             self.touch_all()
-            return
         self._touched.add(number)
 
-    def flush(self) -> None:
-        """Tell the views of every candidate that is new, or was touched and now looks different.
+    def count(self, number: int, at_s: float, tokens: int) -> bool:
+        """Candidate ``number`` has grown to so many tokens; whether it looks different for that."""
+        rate = self._rates.get(number)
+        if rate is None or not rate.add(at_s, tokens):
+            return False
+        self._touched.add(number)
+        return True
 
-        Once per tick: painting costs.
-        """
-        for number in sorted(self._run.candidates.keys() - self._rates.keys()) if self._run else ():
+    def flush(self) -> None:
+        """Tell the views of every candidate that is new, or was touched and now looks different: painting costs."""
+        for number in sorted(self._run.candidates.keys() - self._looks.keys()) if self._run else ():
             self._insert(number)
-        touched, self._touched = self._touched, set()
-        for number in sorted(touched & self._rates.keys()):
-            row = self._numbers.index(number)
-            shown = self.badge(row)
-            if shown is not None and shown != self._badges.get(number):
-                self._badges[number] = shown
-                self.dataChanged.emit(self.index(row), self.index(row))
+        looks = {number: self._look(number) for number in self._touched & self._looks.keys()}
+        changed = sorted(self._numbers.index(number) for number, look in looks.items() if look != self._looks[number])
+        self._looks |= looks
+        self._touched.clear()
+        for first, last in _stretches(changed):
+            self.dataChanged.emit(self.index(first), self.index(last))
 
     def touch_all(self) -> None:
         """Any of them may have changed: verdicts came, or the run is over."""
         self._rank()
-        self._touched, self._badges = set(), {}
-        if self._numbers:
-            self.dataChanged.emit(self.index(0), self.index(len(self._numbers) - 1))
+        self._touched.update(self._numbers)
 
     def mark_tests(self, changed: bool) -> None:
         """Whether the tests are others now than those that the verdicts are about."""
@@ -108,11 +115,7 @@ class CandidatesModel(QAbstractListModel):
         return self._run.candidates[self._numbers[row]]
 
     def badge(self, row: int) -> Badge | None:
-        candidate = self.candidate(row)
-        if candidate is None:
-            return None
-        outdated = self._outdated(candidate)
-        return badge(candidate, self._speed(candidate), candidate.number == self.best, outdated)
+        return self._looks[self._numbers[row]].badge if 0 <= row < len(self._numbers) else None
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802
         return 0 if parent.isValid() else len(self._numbers)
@@ -125,18 +128,21 @@ class CandidatesModel(QAbstractListModel):
             return candidate.number
         if role == Role.BEST:
             return candidate.number == self.best
+        look = self._looks[candidate.number]
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole):
-            words = in_words(candidate, self._speed(candidate), self._outdated(candidate))
-            best = tr("Best so far: {reason}").format(reason=self.standing.reason)
-            return f"{words}. {best}" if candidate.number == self.best else words
-        if role in (Role.WORD, Role.NOTE, Role.ICON, Role.TONE):
-            shown = self.badge(index.row())
-            assert shown is not None
-            return {Role.WORD: shown.word, Role.NOTE: shown.note, Role.ICON: shown.icon}.get(Role(role), shown.tone)
-        return None
+            return look.words
+        shown = look.badge
+        parts = {Role.WORD: shown.word, Role.NOTE: shown.note, Role.ICON: shown.icon, Role.TONE: shown.tone}
+        return parts.get(role)  # type: ignore[call-overload]
 
-    def _outdated(self, candidate: Candidate) -> bool:
-        return self._tests_changed and candidate.report is not None
+    def _look(self, number: int) -> Look:
+        assert self._run is not None
+        candidate, best = self._run.candidates[number], number == self.best
+        outdated, speed = self._tests_changed and candidate.report is not None, self._speed(candidate)
+        words = in_words(candidate, speed, outdated)
+        if best:
+            words += ". " + tr("Best so far: {reason}").format(reason=self.standing.reason)
+        return Look(badge(candidate, speed, best, outdated), words)
 
     def _rank(self) -> bool:
         """Look for the best anew; whether it is another one now."""
@@ -154,4 +160,12 @@ class CandidatesModel(QAbstractListModel):
         self.beginInsertRows(QModelIndex(), row, row)
         self._numbers.insert(row, number)
         self._rates[number] = Rate()
+        self._looks[number] = self._look(number)
         self.endInsertRows()
+
+
+def _stretches(rows: list[int]) -> Iterator[tuple[int, int]]:
+    """First and last of rows that follow each other; ``rows`` are in order."""
+    for _, stretch in groupby(enumerate(rows), key=lambda pair: pair[1] - pair[0]):
+        together = [row for _, row in stretch]
+        yield together[0], together[-1]

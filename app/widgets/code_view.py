@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QTextCursor
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QShowEvent, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
 from app.highlight import Colouring, displayed, too_large
 from app.theme import Theme, monospace
+
+CORNER = 3  # pixels: what the frame's round corners take of a square
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,25 @@ class CodeView(QPlainTextEdit):
         self.setFont(monospace())
         self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.setTabStopDistance(self.fontMetrics().horizontalAdvance(" " * 4))
-        self.document().setDocumentMargin(10)
+        self.setViewportMargins(CORNER, CORNER, CORNER, CORNER)
+        self.document().setDocumentMargin(10 - CORNER)
         self._colouring = Colouring(self.document(), theme.colours)
         theme.changed.connect(self._recolour)
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: N802
+        super().showEvent(event)
+        self._fill()
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: N802
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.StyleChange:
+            self._fill()
+
+    def _fill(self) -> None:
+        """Below a border of the sheet Qt takes a viewport for transparent, and paints all that is behind it anew with
+        each word that is added.
+        """
+        self.viewport().setAutoFillBackground(True)
 
     @property
     def notice(self) -> str:
@@ -95,8 +113,10 @@ class CodeView(QPlainTextEdit):
         reader = self.textCursor()
         anchor, position = reader.anchor(), reader.position()
         writer = QTextCursor(self.document())
-        writer.movePosition(QTextCursor.MoveOperation.End)
+        writer.beginEditBlock()  # within one a cursor has no line laid out only to know where it stands
+        writer.setPosition(self.document().characterCount() - 1)
         writer.insertText(text)
+        writer.endEditBlock()
         self._shown = self._shown[:keep] + text
         self._select(anchor, position)  # Qt pushes a cursor along when text is added where it stands
         self.horizontalScrollBar().setValue(across)

@@ -1,7 +1,7 @@
 """Buttons and labels in this window's manner."""
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QAction, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.theme import Theme
@@ -18,13 +18,16 @@ def label(text: str = "", *, tone: str = "", role: str = "", wrap: bool = False)
 
 
 class ElidedLabel(QLabel):
-    """One line that ends in "…" where it does not fit; the tooltip and screen readers have all of it."""
+    """One line that ends in "…" where it does not fit; the tooltip and screen readers have all of it.
+
+    It paints its words itself: a QLabel has the whole window laid out anew for each new text.
+    """
 
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
         self.setTextFormat(Qt.TextFormat.PlainText)
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.full_text = ""
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.full_text = self._shown = ""
 
     def set_full_text(self, text: str) -> None:
         if text != self.full_text:
@@ -32,14 +35,22 @@ class ElidedLabel(QLabel):
             self.setAccessibleDescription(text)
             self._fit()
 
+    def sizeHint(self) -> QSize:  # noqa: N802
+        return QSize(0, self.fontMetrics().height())
+
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
         super().resizeEvent(event)
         self._fit()
 
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
+        painter, where = QPainter(self), self.alignment() | Qt.AlignmentFlag.AlignVCenter
+        role, enabled = self.foregroundRole(), self.isEnabled()
+        self.style().drawItemText(painter, self.rect(), where.value, self.palette(), enabled, self._shown, role)
+
     def _fit(self) -> None:
-        shown = self.fontMetrics().elidedText(self.full_text, Qt.TextElideMode.ElideRight, self.width())
-        self.setText(shown)
-        self.setToolTip(self.full_text if shown != self.full_text else "")
+        self._shown = self.fontMetrics().elidedText(self.full_text, Qt.TextElideMode.ElideRight, self.width())
+        self.setToolTip(self.full_text if self._shown != self.full_text else "")
+        self.update()
 
 
 def set_tone(widget: QWidget, tone: str) -> None:

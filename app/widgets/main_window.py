@@ -58,6 +58,7 @@ class MainWindow(QMainWindow):
         self._settings = QSettings(str(settings / "window.ini"), QSettings.Format.IniFormat)
         self._may_close = False
         self.situation: Situation | None = None
+        self._told: dict[str, tuple[str, str]] = {}  # of each action: why not, and its tip
         self.actions_by_id = self._make_actions()
         self.candidates = CandidatesModel(self)
         self.bar = RunBar(theme, self.actions_by_id, models)
@@ -89,11 +90,13 @@ class MainWindow(QMainWindow):
             return  # asked at every tick
         self.situation = now
         for action in ACTIONS:
-            reason, qt = action.blocked(now), self.actions_by_id[action.id]
-            tip = tr(action.tip_now(now) or action.tip)
-            tip = f"{tip} ({key_text(qt)})" if action.key else tip
-            qt.setEnabled(not reason)
-            qt.setToolTip(tr(reason) if reason else tip)
+            reason, tip = action.blocked(now), action.tip_now(now) or action.tip
+            if self._told.get(action.id) != (reason, tip):
+                self._told[action.id] = reason, tip
+                qt = self.actions_by_id[action.id]
+                tip = f"{tr(tip)} ({key_text(qt)})" if action.key else tr(tip)
+                qt.setEnabled(not reason)
+                qt.setToolTip(tr(reason) if reason else tip)
 
     def add_panel(self, panel: QWidget, action: str) -> None:
         """Something beside the editors and candidates, at the right; the action shows and hides it."""

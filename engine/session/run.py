@@ -122,7 +122,9 @@ class Run:
             self.state = state
 
     def _candidate(self, number: int) -> Candidate:
-        return self.candidates.setdefault(number, Candidate(number, self.request.seed, around=around(self.request)))
+        if number not in self.candidates:
+            self.candidates[number] = Candidate(number, self.request.seed, around=around(self.request))
+        return self.candidates[number]
 
     def _text_added(self, event: TextAdded) -> None:
         candidate = self._candidate(event.candidate)

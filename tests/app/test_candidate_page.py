@@ -140,6 +140,7 @@ def test_filtered_candidates_keep_the_rules(qtmodeltester: ModelTester) -> None:
     run.change_tests("x")
     run.record(3, verdict(True), 1.0)
     model.touch_all()
+    model.flush()
     assert [rows.candidate(rows.index(0, 0)).number] == [3]  # type: ignore[union-attr]
     assert not rows.index_of(1).isValid()
 

@@ -5,10 +5,12 @@ import sys
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PySide6.QtCore import QObject, QThread, Signal, Slot
 from pytestqt.qtbot import QtBot
 
-from app.engine_thread import EngineThread, Inbox
+from app.engine_thread import Broken, EngineThread, Inbox, Together
 from engine.contract import (
     BadRequest,
     CandidateFinished,
@@ -20,13 +22,16 @@ from engine.contract import (
     LoadFailed,
     Message,
     ModelChoice,
+    PromptProgress,
     Ready,
     Request,
     RunFinished,
+    RunStarted,
     StepDone,
     TextAdded,
 )
 from engine.scripted import ScriptedEngine, from_texts
+from engine.session.run import Run
 
 STEP = StepDone("r", 1, 1, 0, 0, 1, 0.1)
 
@@ -45,14 +50,67 @@ def test_text_that_waits_is_one_piece_and_never_passes_another_event() -> None:
     inbox.put(TextAdded("r", 2, "c", 101, 10.1))
     inbox.put(TextAdded("s", 2, "d", 1, 0.1))
     assert list(inbox.take()) == [
-        TextAdded("r", 1, "a" * 100, 100, 10.0),
-        TextAdded("r", 2, "b" * 100, 100, 10.0),
-        StepDone("r", 100, 200, 0, 0, 2, 10.0),
-        end(1),
-        TextAdded("r", 2, "c", 101, 10.1),
-        TextAdded("s", 2, "d", 1, 0.1),
+        (
+            TextAdded("r", 1, "a", 1, 0.1),
+            TextAdded("r", 2, "b", 1, 0.1),
+            TextAdded("r", 1, "a" * 99, 100, 10.0),
+            TextAdded("r", 2, "b" * 99, 100, 10.0),
+            StepDone("r", 100, 200, 0, 0, 2, 10.0),
+        ),
+        (end(1),),
+        (TextAdded("r", 2, "c", 101, 10.1),),
+        (TextAdded("s", 2, "d", 1, 0.1),),
     ]
     assert len(inbox) == 0
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> list[Event | None]:
+    """What an engine says of three candidates, in any order that the contract allows; None where a tick falls."""
+    said: list[Event | None] = [RunStarted("r", 4, (1, 2, 3), 1)]
+    tokens, open_ones, steps = dict.fromkeys((1, 2, 3), 0), [1, 2, 3], 0
+    for at in range(draw(st.integers(0, 40))):
+        what, at_s = draw(st.sampled_from("tttttssep ")), at / 10
+        if what == " ":
+            said.append(None)
+        elif what == "p":
+            said.append(PromptProgress("r", at, 40))
+        elif what == "s":
+            steps += 1
+            said.append(StepDone("r", steps, sum(tokens.values()), 2 * steps, steps, len(open_ones), at_s))
+        elif open_ones:
+            number = draw(st.sampled_from(open_ones))
+            tokens[number] += draw(st.integers(1, 5))
+            if what == "t":
+                text = draw(st.sampled_from(["", "a", "é\r", "\n```\n"]))
+                said.append(TextAdded("r", number, text, tokens[number], at_s))
+            else:
+                open_ones.remove(number)
+                text = draw(st.sampled_from(["x = 1", "```\nx = 1\n```", ""]))
+                said.append(CandidateFinished("r", number, "done", "stop", text, tokens[number], 2, 1, -0.5, at_s))
+    return [*said, *draw(st.sampled_from([[], [RunFinished("r", "finished")]]))]
+
+
+def state(run: Run) -> dict[str, object]:
+    """All there is to know of it; how many pieces a growing text is in makes no difference."""
+    candidates = [{**vars(c), "_pieces": c.text} for c in run.candidates.values()]
+    return {**vars(run), "candidates": candidates, "ranking": run.ranking()}
+
+
+@given(runs())
+def test_a_run_comes_to_the_same_by_what_is_taken_as_by_every_word(said: list[Event | None]) -> None:
+    request = Request("p", 1, candidates=3)
+    one_by_one, taken, inbox = Run("r", request), Run("r", request), Inbox()
+    for event in [*said, None]:
+        if event is not None:
+            inbox.put(event)
+            one_by_one.apply(event)
+            continue
+        for together in inbox.take():
+            assert isinstance(together, tuple)
+            for one in together:
+                taken.apply(one)
+        assert state(taken) == state(one_by_one)
 
 
 def test_taking_stops_when_its_time_is_over_and_loses_nothing() -> None:
@@ -60,18 +118,19 @@ def test_taking_stops_when_its_time_is_over_and_loses_nothing() -> None:
     for number in range(5):
         inbox.put(end(number))
     first = list(inbox.take(budget_s=-1))
-    assert first == [end(0)]
-    assert list(inbox.take()) == [end(number) for number in range(1, 5)]
+    assert first == [(end(0),)]
+    assert list(inbox.take()) == [(end(number),) for number in range(1, 5)]
 
 
 def test_no_event_is_lost_between_two_threads() -> None:
-    inbox, seen = Inbox(), []
+    inbox, seen = Inbox(), list[Together | Broken]()
     writer = threading.Thread(target=lambda: [inbox.put(TextAdded("r", n % 3, "x", n, 0.0)) for n in range(20_000)])
     writer.start()
     while writer.is_alive() or len(inbox):
         seen += list(inbox.take())
     writer.join()
-    assert sum(len(event.text) for event in seen if isinstance(event, TextAdded)) == 20_000
+    texts = [event.text for said in seen if isinstance(said, tuple) for event in said if isinstance(event, TextAdded)]
+    assert sum(map(len, texts)) == 20_000
 
 
 class Listener(QObject):
@@ -83,9 +142,9 @@ class Listener(QObject):
         self.threads: set[QThread] = set()
         thread.said.connect(self.hear)
 
-    @Slot(object)
-    def hear(self, event: Event) -> None:
-        self.events.append(event)
+    @Slot(tuple)
+    def hear(self, events: Together) -> None:
+        self.events += events
         self.threads.add(QThread.currentThread())
 
 
@@ -103,7 +162,7 @@ def test_events_arrive_on_the_main_thread_and_the_timer_rests(qtbot: QtBot) -> N
     assert not thread.alive
 
 
-class Broken:
+class Breaking:
     """Answers the first load, then breaks at anything."""
 
     def __init__(self) -> None:
@@ -120,7 +179,7 @@ class Broken:
 
 
 def test_an_engine_that_breaks_ends_its_run_with_a_sentence(qtbot: QtBot) -> None:
-    thread = EngineThread(Broken)
+    thread = EngineThread(Breaking)
     listener = Listener(thread)
     thread.submit(Load(ModelChoice("m")))
     thread.submit(Generate("r", Request("p", 1)))
