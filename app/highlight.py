@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Token, _TokenType
 from pygments.util import ClassNotFound
@@ -59,17 +60,23 @@ def too_large(text: str) -> str:
 
 def spans(text: str, language: str) -> Iterator[Span]:
     """What to colour in ``text``, in order; nothing when the language is unknown. Positions are Qt's: UTF-16."""
-    try:
-        lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
-    except ClassNotFound:
+    lexer, at = _lexer(language), 0
+    if lexer is None:
         return
-    at = 0
     for _, kind, piece in lexer.get_tokens_unprocessed(text):
         length = len(piece) if piece.isascii() else len(piece.encode("utf-16-le", "surrogatepass")) // 2
         colour = _colour_of(kind)
         if colour:
             yield Span(at, length, colour)
         at += length
+
+
+@cache
+def _lexer(language: str) -> Lexer | None:
+    try:
+        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
 
 
 def displayed(text: str) -> str:

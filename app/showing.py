@@ -15,6 +15,8 @@ from app.widgets.status_line import model_in_words, preload_in_words, run_in_tit
 from engine.contract import CandidateFinished, Loading, Ready, RunFinished, StepDone, TextAdded
 from engine.session.run import Run
 
+BEAT_S = 0.5  # numbers that change more often cannot be read, and painting them costs
+
 
 class Showing(QObject):
     """``refresh`` may be called at any time. A tick that brought nothing but text only moves the page on: the numbers
@@ -34,13 +36,13 @@ class Showing(QObject):
         super().__init__(parent)
         self._window, self._loading, self._running = window, loading, running
         self._situation, self._length = situation, length
-        self._rate = Rate()
+        self._rate, self._beat_s = Rate(), 0.0  # of the run, and when the numbers are shown next
         self._news = False  # more than text has come since the last refresh
         loading.changed.connect(self._models)
         loading.staged.connect(self._stage)
         loading.drained.connect(self._drained)
         running.in_view.connect(self._in_view)
-        running.began.connect(self._began)
+        running.began.connect(self._forget_speed)  # its clock starts anew
         running.heard.connect(self._note)
         running.finished.connect(self._finished)
         running.changed.connect(self.refresh)
@@ -91,15 +93,15 @@ class Showing(QObject):
 
     @Slot(object)
     def _in_view(self, run: Run) -> None:
-        self._rate = Rate()
+        self._forget_speed()
         self._window.candidates.show(run)
         self._window.page.start()
         self._window.show_candidates(True)
         self._window.status.offer()
 
-    @Slot(object)
-    def _began(self, run: Run) -> None:
-        self._rate = Rate()
+    @Slot()
+    def _forget_speed(self) -> None:
+        self._rate, self._beat_s = Rate(), 0.0
 
     @Slot(tuple)
     def _note(self, events: Together) -> None:
@@ -107,9 +109,13 @@ class Showing(QObject):
         for event in events:
             match event:
                 case TextAdded():
-                    self._news |= candidates.count(event.candidate, event.at_s, event.tokens)
+                    candidates.begin(event.candidate, event.at_s, event.tokens)
                 case StepDone():
-                    self._news |= self._rate.add(event.at_s, event.tokens)
+                    if event.at_s >= self._beat_s:
+                        self._beat_s = event.at_s + BEAT_S
+                        self._rate.add(event.at_s, event.tokens)
+                        candidates.take_speeds(event.at_s)
+                        self._news = True
                 case CandidateFinished():
                     candidates.touch(event.candidate)
                     self._news = True

@@ -38,13 +38,15 @@ class Look:
 
 
 class CandidatesModel(QAbstractListModel):
-    """Rows are candidates by number. ``show`` takes a run, ``touch`` says which of them changed."""
+    """Rows are candidates by number. ``show`` takes a run, ``touch`` says which of them changed, ``flush`` tells the
+    views.
+    """
 
     def __init__(self, parent: QObject | None = None):
         super().__init__(parent)
         self._run: Run | None = None
         self._numbers: list[int] = []
-        self._rates: dict[int, Rate] = {}
+        self._rates: dict[int, Rate] = {}  # of those that have begun
         self._touched: set[int] = set()
         self._looks: dict[int, Look] = {}  # as the views know them
         self.standing = Standing()
@@ -63,7 +65,7 @@ class CandidatesModel(QAbstractListModel):
         self.beginResetModel()
         self._run = run
         self._numbers = sorted(run.candidates) if run else []
-        self._rates = {number: Rate() for number in self._numbers}
+        self._rates = {}
         self.standing = standing(run) if run else Standing()
         self._touched = set()
         self._looks = {number: self._look(number) for number in self._numbers}
@@ -75,13 +77,20 @@ class CandidatesModel(QAbstractListModel):
             self.touch_all()
         self._touched.add(number)
 
-    def count(self, number: int, at_s: float, tokens: int) -> bool:
-        """Candidate ``number`` has grown to so many tokens; whether it looks different for that."""
-        rate = self._rates.get(number)
-        if rate is None or not rate.add(at_s, tokens):
-            return False
-        self._touched.add(number)
-        return True
+    def begin(self, number: int, at_s: float, tokens: int) -> None:
+        """Text of candidate ``number`` has come; only its first counts."""
+        if number not in self._rates:
+            self._rates[number] = Rate()
+            self._rates[number].add(at_s, tokens)
+            self._touched.add(number)
+
+    def take_speeds(self, at_s: float) -> None:
+        """Every candidate that runs has come this far by now."""
+        for number, rate in self._rates.items():
+            candidate = self._run.candidates[number] if self._run else None
+            if candidate is not None and not candidate.ended:
+                rate.add(at_s, candidate.tokens)
+                self._touched.add(number)
 
     def flush(self) -> None:
         """Tell the views of every candidate that is new, or was touched and now looks different: painting costs."""
@@ -104,6 +113,10 @@ class CandidatesModel(QAbstractListModel):
         if changed != self._tests_changed:
             self._tests_changed = changed
             self.touch_all()
+
+    def is_outdated(self, candidate: Candidate) -> bool:
+        """Its verdict is about other tests than those there are now."""
+        return self._tests_changed and candidate.report is not None
 
     def row_of(self, number: int) -> int:
         """Its row, or -1."""
@@ -138,7 +151,7 @@ class CandidatesModel(QAbstractListModel):
     def _look(self, number: int) -> Look:
         assert self._run is not None
         candidate, best = self._run.candidates[number], number == self.best
-        outdated, speed = self._tests_changed and candidate.report is not None, self._speed(candidate)
+        outdated, speed = self.is_outdated(candidate), self._speed(candidate)
         words = in_words(candidate, speed, outdated)
         if best:
             words += ". " + tr("Best so far: {reason}").format(reason=self.standing.reason)
@@ -153,13 +166,13 @@ class CandidatesModel(QAbstractListModel):
     def _speed(self, candidate: Candidate) -> float | None:
         if candidate.ended:
             return average(candidate.tokens, candidate.started_s, candidate.finished_s)
-        return self._rates[candidate.number].per_second
+        rate = self._rates.get(candidate.number)
+        return rate.per_second if rate else None
 
     def _insert(self, number: int) -> None:
         row = sum(known < number for known in self._numbers)
         self.beginInsertRows(QModelIndex(), row, row)
         self._numbers.insert(row, number)
-        self._rates[number] = Rate()
         self._looks[number] = self._look(number)
         self.endInsertRows()
 

@@ -3,7 +3,6 @@
 from collections import deque
 
 WINDOW_S = 2.0
-APART_S = 0.5  # digits that change more often cannot be read, and painting them costs
 
 
 class Rate:
@@ -12,14 +11,10 @@ class Rate:
     def __init__(self) -> None:
         self._points: deque[tuple[float, int]] = deque()
 
-    def add(self, at_s: float, tokens: int) -> bool:
-        """Whether ``per_second`` is another one now: twice a second a moment is taken into account."""
-        if self._points and at_s < self._points[-1][0] + APART_S:
-            return False
+    def add(self, at_s: float, tokens: int) -> None:
         self._points.append((at_s, tokens))
         while len(self._points) > 2 and self._points[1][0] <= at_s - WINDOW_S:
             self._points.popleft()
-        return True
 
     @property
     def per_second(self) -> float | None:

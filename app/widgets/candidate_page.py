@@ -117,7 +117,7 @@ class CandidatePage(QWidget):
             self._note.setText(notice)
             self._note.setVisible(bool(notice))
         elif way == TEST_LOG:
-            self.log.show_candidate(candidate)
+            self.log.show_candidate(candidate, self._model.is_outdated(candidate))
         elif way == DETAILS:
             reason = self._model.standing.reason if candidate.number == self._model.best else ""
             self._details.show(details(candidate, self._model.run, reason))

@@ -48,7 +48,7 @@ class CandidateTabs(QTabBar):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.fillRect(QRect(0, self.height() - 1, self.width(), 1), self._theme.colours["border"])
         for index in range(self.count()):
-            if self.tabRect(index).intersects(event.rect()):
+            if event.region().intersects(self.tabRect(index)):
                 self._paint_tab(painter, index)
 
     def _paint_tab(self, painter: QPainter, index: int) -> None:

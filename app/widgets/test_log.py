@@ -59,9 +59,12 @@ class TestLog(QWidget):
         column.addWidget(self._output, 1)
         column.addWidget(self._lamps)
 
-    def show_candidate(self, candidate: Candidate) -> None:
+    def show_candidate(self, candidate: Candidate, outdated: bool = False) -> None:
+        """``outdated``: its verdict is about other tests than those there are now."""
         report = candidate.report
         words, tone = _headline(candidate, report)
+        if outdated:
+            words, tone = f"{words} {tr('The tests have changed since.')}", "muted"
         self._verdict.setText(words)
         set_tone(self._verdict, tone)
         self._tests.show(

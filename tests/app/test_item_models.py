@@ -81,12 +81,6 @@ def test_rate_is_over_two_seconds_of_the_engines_clock() -> None:
     assert rate.per_second == pytest.approx(40)
 
 
-def test_a_rate_is_another_one_twice_a_second() -> None:
-    rate = Rate()
-    counted = [tenth for tenth in range(21) if rate.add(tenth / 10, tenth * tenth)]
-    assert counted == [0, 5, 10, 15, 20]
-
-
 def test_average_is_from_the_first_token_to_the_end() -> None:
     assert average(101, 1.0, 3.0) == pytest.approx(50)
     assert average(1, 1.0, 3.0) is None
@@ -94,15 +88,15 @@ def test_average_is_from_the_first_token_to_the_end() -> None:
 
 
 def test_speed_on_the_tab_comes_from_the_engines_clock() -> None:
-    run, model = run_of(1), CandidatesModel()
+    run, model = run_of(2), CandidatesModel()
     model.show(run)
     for step in range(1, 12):
         run.apply(TextAdded("r", 1, "x", 4 * step, step / 10))
-        model.count(1, step / 10, 4 * step)
+        model.begin(1, step / 10, 4 * step)
+        if step % 5 == 0:
+            model.take_speeds(step / 10)
     model.flush()
-    shown = model.badge(0)
-    assert shown is not None
-    assert shown.note == "40 tok/s"
+    assert [shown.note for row in range(2) if (shown := model.badge(row))] == ["40 tok/s", ""]
 
 
 def test_a_candidate_that_looks_no_different_is_not_painted(qtbot: QtBot) -> None:
@@ -112,12 +106,12 @@ def test_a_candidate_that_looks_no_different_is_not_painted(qtbot: QtBot) -> Non
     model.dataChanged.connect(lambda first, last: painted.append((first.row(), last.row())))
     for number in (1, 2, 4):
         run.apply(TextAdded("r", number, "x", 1, 0.1))
-        assert model.count(number, 0.1, 1)  # running now
+        model.begin(number, 0.1, 1)  # running now
     assert [model.data(model.index(row), Role.WORD) for row in range(4)] == ["queued"] * 4  # as the views know them
     model.flush()
     assert [model.data(model.index(row), Role.WORD) for row in range(4)] == ["running", "running", "queued", "running"]
     run.apply(TextAdded("r", 1, "y", 2, 0.2))
-    assert not model.count(1, 0.2, 2)
+    model.begin(1, 0.2, 2)
     model.touch_all()
     model.flush()
     assert painted == [(0, 1), (3, 3)]
