@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QWidget
 from app.theme import Theme
 from app.widgets.code_view import CodeView
 from engine.selection.code_blocks import CodeBlock, parse_python
+from engine.selection.growing import GrowingCode
 from engine.session.run import Candidate
 
 
@@ -21,13 +22,14 @@ def language_of(block: CodeBlock) -> str:
 
 
 class AnswerView(CodeView):
-    """Shows the whole answer while it streams; then its code block, or with ``whole`` still all of it."""
+    """Shows an answer's code, or with ``whole`` all of it; while it streams, as far as can be told."""
 
     def __init__(self, theme: Theme, name: str, whole: bool = False, parent: QWidget | None = None):
         super().__init__(theme, name, parent)
         self._whole = whole
         self._shows: Candidate | None = None
-        self._streamed = 0  # characters of the answer
+        self._growing = GrowingCode()
+        self._begins = self._streamed = 0  # characters of the answer: where what is shown begins, and how far it goes
 
     @property
     def is_empty(self) -> bool:
@@ -38,18 +40,14 @@ class AnswerView(CodeView):
 
     def forget(self) -> None:
         """Whatever is followed next starts on an empty page."""
-        self._shows, self._streamed = None, 0
-        self.clear_all()
+        self._begin(None)
 
     def follow(self, candidate: Candidate) -> None:
         """Bring the view up to date; another candidate than last time starts anew."""
         if candidate is not self._shows:
-            self.clear_all()
-            self._shows, self._streamed = candidate, 0
+            self._begin(candidate)
         if not candidate.ended:
-            text = candidate.text
-            self.stream(text[self._streamed :])
-            self._streamed = len(text)
+            self._go_on(candidate.text)
         elif self._whole:
             self.settle(candidate.text, "markdown")
             self._streamed = len(candidate.text)
@@ -57,3 +55,16 @@ class AnswerView(CodeView):
             block = candidate.block
             self.settle(block.code, language_of(block))
             self._streamed = len(candidate.text)
+
+    def _begin(self, candidate: Candidate | None) -> None:
+        self.clear_all()
+        self._shows, self._growing = candidate, GrowingCode()
+        self._begins = self._streamed = 0
+
+    def _go_on(self, text: str) -> None:
+        begins, ends = (0, len(text)) if self._whole else self._growing.span(text)
+        if begins != self._begins:  # what was shown so far stands before the code
+            self.clear_all()
+            self._begins = self._streamed = begins
+        self.stream(text[self._streamed : ends])
+        self._streamed = max(self._streamed, ends)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 PYTHON = frozenset({"python", "py", "python3", "py3"})
-_ASIDE = frozenset(
+ASIDE = frozenset(
     {"bash", "sh", "shell", "zsh", "console", "powershell", "cmd", "text", "txt", "plaintext", "output", "log", "diff"}
 )
 _MARKDOWN = frozenset({"markdown", "md"})
@@ -21,6 +21,7 @@ _LARGEST_PARSED = 200_000  # characters; above it a block is compared by its tex
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 # Any indentation may come before a fence, and list markers: nobody means "indented code" by an indented fence.
 _OPENING = re.compile(r"(?P<prefix>[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*)(?P<fence>`{3,}(?=[^`]*$)|~{3,})(?P<info>.*)")
+_CLOSING = re.compile(r"(?P<prefix>[ \t]*)(?P<marks>`{3,}|~{3,})[ \t]*[\r\n]*\Z")
 _LANGUAGE = re.compile(r"[\s{.]*([\w+#-]+)")
 _PYTHON_LEXEME = re.compile(r"""\#.*|\"{3}|'{3}|"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?""", re.DOTALL)
 
@@ -43,7 +44,7 @@ class CodeBlock:
 
 
 @dataclass(frozen=True)
-class _Fence:
+class Fence:
     """An opening fence: its ticks or tildes, the language it names, and the columns in front of it."""
 
     marks: str
@@ -62,11 +63,11 @@ def blocks(answer: str) -> list[CodeBlock]:
     further, and not inside an open triple-quoted string of Python. Inside a list, the indentation of the
     opening fence is taken off every line. A block that is never closed reaches to the end.
     """
-    lines = _LINE.findall(answer)
+    lines = lines_of(answer)
     found: list[CodeBlock] = []
     at, strings_can_be_trusted = 0, True
     while at < len(lines):
-        fence = _opening(lines[at])
+        fence = opening(lines[at])
         at += 1
         if fence is None:
             continue
@@ -87,12 +88,12 @@ def end_of_first_block(answer: str) -> int | None:
     None while that is open. Shell commands, printed output and empty blocks are not what was asked for. A closing
     fence counts when its line has ended, because more on it would make it an opening one, and outside of strings.
     """
-    lines = _LINE.findall(answer)
+    lines = lines_of(answer)
     if lines and not lines[-1].endswith(("\n", "\r")):
         lines.pop()
     at = 0
     while at < len(lines):
-        fence = _opening(lines[at])
+        fence = opening(lines[at])
         at += 1
         if fence is None:
             continue
@@ -103,7 +104,7 @@ def end_of_first_block(answer: str) -> int | None:
         if end is None:
             return None
         block = _block(lines, at, end, fence)
-        if block.code.strip() and block.language not in _ASIDE:
+        if block.code.strip() and block.language not in ASIDE:
             return sum(map(len, lines[:end])) + len(lines[end].rstrip("\r\n"))
         at = end + 1
     return None
@@ -117,12 +118,12 @@ def solution(answer: str) -> CodeBlock:
     Shell commands and printed output count only when there is nothing else. Code that began without a fence and ends
     at one is what stands before it.
     """
-    if begun := _begun_without_fence(answer):
+    if begun := begun_without_fence(answer):
         return CodeBlock(begun)
     found = [block for block in blocks(answer) if block.code.strip()]
     if not found:
         return CodeBlock(answer, fenced=False)
-    found = [block for block in found if block.language not in _ASIDE] or found
+    found = [block for block in found if block.language not in ASIDE] or found
     chosen: CodeBlock | None = None
     wanted: frozenset[str] = frozenset()
     for block in found:
@@ -137,11 +138,11 @@ def solution(answer: str) -> CodeBlock:
     return chosen
 
 
-def _begun_without_fence(answer: str) -> str:
+def begun_without_fence(answer: str) -> str:
     """What stands before the first fence, if that names no language and Python with a definition comes before it."""
-    lines = _LINE.findall(answer)
-    first = next((at for at, line in enumerate(lines) if _opening(line)), None)
-    if not first or (fence := _opening(lines[first])) is None or fence.language:
+    lines = lines_of(answer)
+    first = next((at for at, line in enumerate(lines) if opening(line)), None)
+    if not first or (fence := opening(lines[first])) is None or fence.language:
         return ""
     before = "".join(lines[:first])
     return before if _definitions(CodeBlock(before)) else ""
@@ -180,27 +181,40 @@ def _without_indent(line: str, width: int) -> str:
     return line[cut:]
 
 
-def _opening(line: str) -> _Fence | None:
+def lines_of(text: str) -> list[str]:
+    """Its lines with their ends; all of them together are ``text``."""
+    return _LINE.findall(text)
+
+
+def opening(line: str) -> Fence | None:
+    """The fence that ``line`` is, if it can open a block."""
     match = _OPENING.match(line.rstrip("\r\n"))
     if match is None:
         return None
     language = _LANGUAGE.match(match["info"])
-    return _Fence(match["fence"], language[1].lower() if language else "", _columns(match["prefix"]))
+    return Fence(match["fence"], language[1].lower() if language else "", _columns(match["prefix"]))
 
 
-def _block(lines: list[str], start: int, end: int | None, fence: _Fence) -> CodeBlock:
+def _block(lines: list[str], start: int, end: int | None, fence: Fence) -> CodeBlock:
     """The block from line ``start`` to its closing fence in line ``end``, or to the end of all lines."""
     code = "".join(_without_indent(line, fence.width) for line in lines[start:end])
     return CodeBlock(code, fence.language, closed=end is not None)
 
 
-def _closings(lines: list[str], start: int, fence: _Fence) -> Iterator[int]:
+def closes(line: str, fence: Fence) -> bool:
+    """Whether ``line`` can close ``fence``."""
+    match = _CLOSING.match(line)
+    return (
+        match is not None
+        and match["marks"][0] == fence.marks[0]
+        and len(match["marks"]) >= len(fence.marks)
+        and _columns(match["prefix"]) < fence.width + 4
+    )
+
+
+def _closings(lines: list[str], start: int, fence: Fence) -> Iterator[int]:
     """Line numbers from ``start`` on that can close ``fence``."""
-    closing = re.compile(rf"([ \t]*){re.escape(fence.marks[0])}{{{len(fence.marks)},}}[ \t]*[\r\n]*\Z")
-    for number in range(start, len(lines)):
-        match = closing.match(lines[number])
-        if match and _columns(match[1]) < fence.width + 4:
-            yield number
+    return (number for number in range(start, len(lines)) if closes(lines[number], fence))
 
 
 def _outside_strings(lines: list[str], start: int, first: int, others: Iterator[int]) -> int | None:
@@ -208,7 +222,7 @@ def _outside_strings(lines: list[str], start: int, first: int, others: Iterator[
     quote, at, end = "", start, first
     while True:
         while at < end:
-            quote = _open_quote(lines[at], quote)
+            quote = quote_after(lines[at], quote)
             at += 1
         if not quote:
             return end
@@ -218,7 +232,7 @@ def _outside_strings(lines: list[str], start: int, first: int, others: Iterator[
         end = following
 
 
-def _open_quote(line: str, quote: str) -> str:
+def quote_after(line: str, quote: str) -> str:
     """The triple quote that is open after ``line`` when ``quote`` was open before it; empty for none."""
     at = 0
     while True:

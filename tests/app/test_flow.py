@@ -54,6 +54,25 @@ def test_generate_streams_into_one_tab_per_candidate(on: Stage) -> None:
     assert "drafts accepted 75 %" in on.window.status.text
 
 
+def test_only_code_is_shown_while_it_streams(open_stage: Callable[..., Stage]) -> None:
+    code = "def f():\n    return 1\n"
+    on = open_stage(from_texts([f"Here it is:\n```python\n{code}```\nIt returns `1`.\n"], chunk=3))
+    on.write()
+    on.generate(2)
+    seen, shown, whole = list[str](), on.window.page.code.toPlainText, ""
+    while on.controller.run is None or not current(on).candidates[1].ended:
+        on.steps(1)
+        seen.append(shown())
+        on.do("go_to_answer")
+        whole = max(whole, on.window.page.answer.toPlainText(), key=len)
+        on.do("go_to_code")
+    begun = next(place for place, text in enumerate(seen) if "def" in text)
+    assert all(code.startswith(text) for text in seen[begun:])
+    assert not any("`" in text for text in seen)
+    assert len({len(text) for text in seen[begun:]}) > 3  # it did stream
+    assert "```python" in whole
+
+
 def test_first_finished_candidate_is_usable_while_others_run(open_stage: Callable[..., Stage], tmp_path: Path) -> None:
     short, long = ScriptedCandidate(("```python\nx = 1\n```",)), ScriptedCandidate(tuple("y" * 200))
     on = open_stage(Script((long, short)))
@@ -126,8 +145,11 @@ def test_verdicts_on_other_tests_are_marked(on: Stage) -> None:
     on.window.tests.replace_text(tests + "assert roman_to_int('X') == 10\n")
     assert [rows.badge(row).note for row in range(2)] == ["tests changed"] * 2  # type: ignore[union-attr]
     assert "the tests have changed since" in rows.index(0).data()
+    on.do("go_to_test_log")
+    assert on.window.page.log.verdict.endswith("The tests have changed since.")
     on.window.tests.replace_text(tests)
     assert "tests changed" not in [rows.badge(row).note for row in range(2)]  # type: ignore[union-attr]
+    assert "changed" not in on.window.page.log.verdict
 
 
 @pytest.mark.parametrize("by_hand", [True, False])
