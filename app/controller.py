@@ -28,6 +28,7 @@ from app.showing import Showing
 from app.situation import Situation
 from app.testing import OpenRunner, Testing
 from app.theme import Theme
+from app.unsent import Unsent
 from app.ways_out import WaysOut
 from app.widgets.candidate_page import ANSWER, CODE, COMPARE, DETAILS, TEST_LOG, TILES
 from app.widgets.main_window import MainWindow
@@ -70,6 +71,7 @@ class Controller(QObject):
         self.announcing = Announcing(window, self)
         self.history = History(window, self.loading, self.running, self.testing, history, self)
         self.preferences = Preferences(window, theme, self.history, settings, self)
+        self.unsent = Unsent(window, self.running, self.history, settings.with_name("unsent.json"), self)
         self.servers = Servers(window, self)
         self.models = Models(window, theme, self.loading, self)
         self.showing = Showing(
@@ -229,7 +231,7 @@ class Controller(QObject):
         self.showing.refresh()
         self.window.let_go()
         self.testing.close()
-        for part in (self.preferences, self.servers, self.models, self.history):
+        for part in (self.preferences, self.unsent, self.servers, self.models, self.history):
             part.close()
         self.closed.emit(self.loading.close())
 
