@@ -21,7 +21,7 @@ ROWS = 8  # the calibration spreads its tokens over at most so many rows
 CONTEXT, FAR = 32, 1024  # tokens of prompt in front of them: next to none, and so many that attention shows
 FAR_SIZES = (1, 8, 32)
 REPEATS = 3  # the fastest counts: what disturbs a pass only makes it slower
-ARITHMETIC = 2  # how passes compute here: raised when that changes, so that times of another way are not believed
+ARITHMETIC = 3  # how passes compute here: raised when that changes, so that times of another way are not believed
 TRUST = 8  # passes of one size seen while running that weigh as much as the calibration
 
 

@@ -9,9 +9,8 @@ from torch import Tensor
 
 from engine.contract import Sampling
 from engine.sampler.penalties import Said, has_penalty, penalised
-from kernels.elementwise import log_sum_exp, serves
+from kernels.survey import CHUNK, Survey, survey
 
-CHUNK = 128  # logits that are looked at together when the largest are sought
 FIRST_WIDTH = 64  # ids looked at first; the nucleus of a language model rarely needs more
 BINS, SPAN = 4096, 32.0  # of a histogram over logits: bins, and how far below the largest it reaches
 ROUNDING = 1e-6  # of a float32 logarithm near 1: an id at min-p's very edge stays
@@ -22,10 +21,12 @@ class Distributions:
     """Sparse distributions over ``T`` positions: only ids that can be drawn.
 
     ``ids`` int64 ``[T, K]``; ``log_probs`` float32 ``[T, K]``, normalised over K, -inf where K is not used up.
+    ``totals`` ``[T]``: log sum exp of the model's own logits, where it was come by on the way.
     """
 
     ids: Tensor
     log_probs: Tensor
+    totals: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -51,18 +52,20 @@ def distributions(logits: Tensor, places: Sampling | Sequence[Place]) -> Distrib
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     if isinstance(places, Sampling):
         places = [Place(places)] * len(logits)
-    if any(has_penalty(place.sampling) for place in places):
+    are_own = not any(has_penalty(place.sampling) for place in places)
+    if not are_own:
         logits = penalised(logits, [(place.sampling, place.said, place.ahead) for place in places])
     samplings = [place.sampling for place in places]
     if all(sampling.temperature == 0 for sampling in samplings):
         ids = logits.argmax(-1, keepdim=True)
         return Distributions(ids, torch.zeros(ids.shape, dtype=logits.dtype, device=ids.device))
-    scaled = logits / _column([sampling.temperature or 1.0 for sampling in samplings], logits)
+    temperatures = _column([sampling.temperature or 1.0 for sampling in samplings], logits)
     if not any(map(_truncates, samplings)):
         ids = torch.arange(logits.shape[1], device=logits.device).expand(logits.shape)
-        return Distributions(ids, torch.log_softmax(scaled, -1))
-    kept, ids = _truncated(scaled, samplings)
-    return Distributions(ids, torch.log_softmax(kept, -1))
+        return Distributions(ids, torch.log_softmax(logits / temperatures, -1))
+    seen = survey(logits, 1 / temperatures[:, 0])
+    kept, ids = _truncated(logits, temperatures, seen, samplings)
+    return Distributions(ids, torch.log_softmax(kept, -1), seen.total if are_own else None)
 
 
 def _truncates(sampling: Sampling) -> bool:
@@ -74,33 +77,37 @@ def _column(values: Sequence[float], like: Tensor) -> Tensor:
     return torch.tensor(values, dtype=like.dtype, device=like.device)[:, None]
 
 
-def _truncated(logits: Tensor, samplings: Sequence[Sampling]) -> tuple[Tensor, Tensor]:
-    """The logits ``[T, K]`` that survive every cut, -inf where they did not; and their ids.
+def _truncated(
+    logits: Tensor, temperatures: Tensor, seen: Survey, samplings: Sequence[Sampling]
+) -> tuple[Tensor, Tensor]:
+    """The logits ``[T, K]``, divided by ``temperatures`` ``[T, 1]``, that survive every cut, -inf where they did not;
+    and their ids.
 
     No full sort: the largest few are taken, and where they might not hold the whole support, that one position is
     looked at as a whole.
     """
     width = min(max(FIRST_WIDTH, 1 + max(sampling.top_k for sampling in samplings)), logits.shape[1])
-    values, ids = _largest(logits, width)
-    floor = _floor(values, ids, logits, samplings)
+    values, ids = _largest(logits, width, seen.maxima)
+    values = values / temperatures
+    floor = _floor(values, seen.scaled_total[:, None], samplings)
     kept = values.masked_fill(values < floor, -math.inf)
     for at, sampling in enumerate(samplings):
         if sampling.temperature == 0:  # greedy among sampled rows: exactly one id, also of equal ones
             ids[at, 0], kept[at, 1:] = logits[at].argmax(), -math.inf
     if width < logits.shape[1]:
         reaches_on = ((kept[:, -1] > -math.inf).nonzero()[:, 0]).tolist()
-        wide = {at: _support(logits[at], values[at], samplings[at]) for at in reaches_on}
-        kept, ids = _widened(kept, ids, logits, wide)
+        scaled = {at: logits[at] / temperatures[at] for at in reaches_on}
+        wide = {at: _support(scaled[at], values[at], samplings[at]) for at in reaches_on}
+        kept, ids = _widened(kept, ids, scaled, wide)
     used = int((kept > -math.inf).sum(-1).max())
     return kept[:, :used], ids[:, :used]
 
 
-def _largest(logits: Tensor, width: int) -> tuple[Tensor, Tensor]:
+def _largest(logits: Tensor, width: int, maxima: Tensor) -> tuple[Tensor, Tensor]:
     """``topk``, in half the time where there are many logits: the largest lie in the chunks with the largest maxima."""
-    count = logits.shape[1] // CHUNK
+    count = maxima.shape[1]
     if width > count:
         return logits.topk(width)
-    maxima = logits[:, : count * CHUNK].unflatten(1, (count, CHUNK)).amax(-1)
     starts = maxima.topk(width).indices[:, :, None] * CHUNK
     ids = (starts + torch.arange(CHUNK, device=logits.device)).flatten(1)
     rest = torch.arange(count * CHUNK, logits.shape[1], device=logits.device)
@@ -109,18 +116,11 @@ def _largest(logits: Tensor, width: int) -> tuple[Tensor, Tensor]:
     return values, ids.gather(1, places)
 
 
-def log_softmax_at(logits: Tensor, ids: Tensor) -> Tensor:
-    """The log-softmax of ``logits`` ``[T, V]`` at ``ids`` ``[T, 1]``."""
-    if serves(logits):
-        return logits.gather(1, ids) - log_sum_exp(logits)[:, None]
-    # Row by row, so that what it needs in between stays in the processor's cache.
-    return torch.cat(
-        [torch.log_softmax(row, -1).gather(1, at) for row, at in zip(logits.split(1), ids.split(1), strict=True)]
-    )
+def _floor(values: Tensor, total: Tensor, samplings: Sequence[Sampling]) -> Tensor:
+    """The smallest logit ``[T, 1]`` that stays; at most the last of ``values`` if they may not reach that far.
 
-
-def _floor(values: Tensor, ids: Tensor, logits: Tensor, samplings: Sequence[Sampling]) -> Tensor:
-    """The smallest logit ``[T, 1]`` that stays; at most the last of ``values`` if they may not reach that far."""
+    ``values`` ``[T, K]``: the largest logits; ``total`` ``[T, 1]``: log sum exp of all of them.
+    """
     largest, nothing = values[:, :1], torch.full_like(values[:, :1], -math.inf)
     greedy = _column([sampling.temperature == 0 for sampling in samplings], values)
     floor = torch.where(greedy > 0, largest, nothing)
@@ -136,7 +136,6 @@ def _floor(values: Tensor, ids: Tensor, logits: Tensor, samplings: Sequence[Samp
     if all(sampling.top_p == 1 for sampling in samplings):
         return floor
     # Of what top-k left: the nucleus, up to and including the id that brings it to p.
-    total = largest - log_softmax_at(logits, ids[:, :1])
     if any(counts):
         left = values.masked_fill(values < by_count, -math.inf).logsumexp(-1, keepdim=True)
         total = torch.where(count > 0, left, total)
@@ -176,7 +175,7 @@ def _nucleus_floor(logits: Tensor, top_p: float) -> Tensor:
     return inside[int((before + mass.cumsum(0) - mass < top_p).sum()) - 1]
 
 
-def _widened(kept: Tensor, ids: Tensor, logits: Tensor, wide: dict[int, Tensor]) -> tuple[Tensor, Tensor]:
+def _widened(kept: Tensor, ids: Tensor, scaled: dict[int, Tensor], wide: dict[int, Tensor]) -> tuple[Tensor, Tensor]:
     """``kept`` and ``ids`` ``[T, K]`` with room for the positions whose support is given as ids in ``wide``."""
     if not wide:
         return kept, ids
@@ -185,5 +184,5 @@ def _widened(kept: Tensor, ids: Tensor, logits: Tensor, wide: dict[int, Tensor])
     ids = torch.nn.functional.pad(ids, (0, max(0, room)))
     for at, support in wide.items():
         kept[at] = -math.inf
-        kept[at, : len(support)], ids[at, : len(support)] = logits[at, support], support
+        kept[at, : len(support)], ids[at, : len(support)] = scaled[at][support], support
     return kept, ids

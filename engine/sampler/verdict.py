@@ -13,9 +13,10 @@ from torch import Tensor
 from engine.contract import Sampling
 from engine.sampler.acceptance import AcceptanceRule, Coupled, VerifyLine
 from engine.sampler.penalties import has_penalty, penalised
-from engine.sampler.sampling import Distributions, Place, distributions, log_softmax_at
+from engine.sampler.sampling import Distributions, Place, distributions
 from engine.sampler.streams import Fetched, sent
 from kernels.attention import why_not
+from kernels.survey import survey
 
 if TYPE_CHECKING:
     from kernels.acceptance.triton import Drawn
@@ -66,17 +67,24 @@ def judge(logits: Tensor, line: VerifyLine, rows: int, q: Distributions | None, 
         return judge_on_device(logits, line, rows, q, rule)
     p = distributions(logits, line.places)
     accepted, tokens = rule.accept(p, line, q)
-    scores = raw_log_probs(logits, line, accepted, tokens)
+    scores = raw_log_probs(logits, line, accepted, tokens, p.totals)
     return Verdict(accepted.tolist(), tokens.tolist(), scores.tolist())
 
 
-def raw_log_probs(logits: Tensor, line: VerifyLine, accepted: Tensor, next_tokens: Tensor) -> Tensor:
-    """The target's log-softmax, before temperature and cuts, of what is committed at each position of the line."""
+def raw_log_probs(
+    logits: Tensor, line: VerifyLine, accepted: Tensor, next_tokens: Tensor, totals: Tensor | None
+) -> Tensor:
+    """The target's log-softmax, before temperature and cuts, of what is committed at each position of the line.
+
+    ``totals`` ``[T]``: log sum exp of the logits, where it is known.
+    """
     ends = (line.drafts < 0).nonzero()[:, 0]  # every row's last position
     starts = torch.cat([ends.new_zeros(1), ends[:-1] + 1])
     committed = line.drafts.clamp(min=0).scatter(0, starts + accepted, next_tokens)
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    return log_softmax_at(wide, committed[:, None])[:, 0]
+    if totals is None:
+        totals = survey(wide, wide.new_ones(len(wide))).total
+    return wide.gather(1, committed[:, None])[:, 0] - totals
 
 
 def judge_on_device(

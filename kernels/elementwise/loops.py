@@ -1,4 +1,4 @@
-"""The loops of ``rms_norm``, ``silu`` and ``log_sum_exp``, written for LLVM. Each row for itself, to the bit."""
+"""The loops of ``rms_norm`` and ``silu``, written for LLVM. Each row for itself, to the bit."""
 
 from llvmlite import ir
 
@@ -6,17 +6,16 @@ from kernels.llvm import FLOAT, LONG, POINTER, SHARED, Body, long
 from kernels.vector import FLOATS, WIDTH, constant, exp, lane_sum, multiply_add
 
 _NORM = [POINTER, POINTER, POINTER, LONG, LONG, FLOAT]
-_SILU = _SUM = [POINTER, POINTER, LONG, LONG, LONG]
+_SILU = [POINTER, POINTER, LONG, LONG, LONG]
 
 
 def elementwise_module() -> ir.Module:
-    """With ``rms_norm(x, weight, out, rows, width, eps, pieces)``, and ``silu`` and ``log_sum_exp`` of
-    ``(x, out, rows, width, apart, pieces)``; ``apart``: floats from one row of ``x`` to the next."""
+    """With ``rms_norm(x, weight, out, rows, width, eps, pieces)`` and ``silu(x, out, rows, width, apart, pieces)``;
+    ``apart``: floats from one row of ``x`` to the next."""
     module = ir.Module("elementwise")
     write_rms_norm(module)
     write_silu(module)
-    write_log_sum_exp(module)
-    for name, kinds in (("rms_norm", _NORM), ("silu", _SILU), ("log_sum_exp", _SUM)):
+    for name, kinds in (("rms_norm", _NORM), ("silu", _SILU)):
         body = Body(module, name, [*kinds, LONG])
         body.share_out(f"some_{name}", body.parameters[:-1], body.parameters[-1])
         body.at.ret_void()
@@ -57,27 +56,4 @@ def write_silu(module: ir.Module) -> None:
             value = body.load(body.address(line, i, FLOAT), FLOATS)
             below = at.fadd(exp(body, at.fneg(value)), constant(1.0))
             body.store(at.fdiv(value, below), body.address(result, i, FLOAT))
-    at.ret_void()
-
-
-def write_log_sum_exp(module: ir.Module) -> None:
-    """Of every row, less its largest: the logarithm is left to the caller, who gets the sum and the largest."""
-    body = Body(module, "some_log_sum_exp", SHARED)
-    at = body.at
-    x, out, rows, width, apart = body.received(_SUM)
-    first, last = body.share(rows)
-    with body.loop(first, last) as row:
-        line = body.address(x, at.mul(row, apart), FLOAT)
-        most = body.variable(constant(float("-inf")))
-        with body.loop(long(0), width, WIDTH) as i:
-            value = body.load(body.address(line, i, FLOAT), FLOATS)
-            body.store(body.call("llvm.maximum.v16f32", FLOATS, body.load(most, FLOATS), value), most)
-        largest = body.call("llvm.vector.reduce.fmaximum.v16f32", FLOAT, body.load(most, FLOATS))
-        whole, beside = body.variable(constant(0.0)), body.splat(largest, WIDTH)
-        with body.loop(long(0), width, WIDTH) as i:
-            value = exp(body, at.fsub(body.load(body.address(line, i, FLOAT), FLOATS), beside))
-            body.store(at.fadd(body.load(whole, FLOATS), value), whole)
-        place = at.mul(row, long(2))
-        body.store(lane_sum(body, body.load(whole, FLOATS)), body.address(out, place, FLOAT))
-        body.store(largest, body.address(out, at.add(place, long(1)), FLOAT))
     at.ret_void()

@@ -1,4 +1,4 @@
-"""Root mean square norm, SiLU and log-sum-exp as compiled loops: one call where torch makes several."""
+"""Root mean square norm and SiLU as compiled loops: one call where torch makes several."""
 
 import ctypes
 import functools
@@ -30,22 +30,11 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 
 def silu(x: Tensor) -> Tensor:
     """``x / (1 + exp(-x))``, a new tensor. Rows of ``x [..., H]`` may lie apart in memory, as a half of them does."""
-    out = torch.empty(x.shape)
-    _over_rows(_compiled()[1], x.reshape(-1, x.shape[-1]), out)
+    rows, out = x.reshape(-1, x.shape[-1]), torch.empty(x.shape)
+    if rows.stride(1) != 1:
+        rows = rows.contiguous()
+    _compiled()[1](rows.data_ptr(), out.data_ptr(), *rows.shape, rows.stride(0), _pieces(rows))
     return out
-
-
-def log_sum_exp(x: Tensor) -> Tensor:
-    """``log(sum(exp(x)))`` over the last axis of ``x [T, V]``: ``[T]``."""
-    sums = torch.empty(len(x), 2)
-    _over_rows(_compiled()[2], x, sums)
-    return sums[:, 0].log() + sums[:, 1]
-
-
-def _over_rows(run: Callable[..., None], x: Tensor, out: Tensor) -> None:
-    if x.stride(1) != 1:
-        x = x.contiguous()
-    run(x.data_ptr(), out.data_ptr(), *x.shape, x.stride(0), _pieces(x))
 
 
 def _pieces(x: Tensor) -> int:
@@ -61,5 +50,5 @@ def _compiled() -> list[Callable[..., None]]:
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     rows = [pointer, pointer, number, number, number, number]
     norm = [pointer, pointer, pointer, number, number, ctypes.c_float, number]
-    functions = {"rms_norm": norm, "silu": rows, "log_sum_exp": rows}
+    functions = {"rms_norm": norm, "silu": rows}
     return [compiled.function(name, *kinds) for name, kinds in functions.items()]
