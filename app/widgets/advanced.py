@@ -69,6 +69,7 @@ class Advanced(QFrame):
             (
                 (tr("automatic"), "auto"),
                 (tr("suffix: repeats what was seen"), "suffix"),
+                (tr("speculator: foretells from the model's hidden states"), "speculator"),
                 (tr("the draft model"), "draft-model"),
                 (tr("both: suffix, then draft model"), "hybrid"),
                 (tr("none: regular decoding"), "none"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from engine.contract.errors import BadRequest
 
-DRAFTERS = ("auto", "suffix", "draft-model", "hybrid", "none")
+DRAFTERS = ("auto", "suffix", "speculator", "draft-model", "hybrid", "none")
 ACCEPTANCE_RULES = ("coupled", "rejection")
 PRECISIONS = ("auto", "int8", "int4", "float32", "bfloat16", "float16")
 MODES = ("chat", "completion", "fill-in-the-middle")

@@ -7,6 +7,7 @@ keys and values (Bifurcated attention, arXiv 2403.08845).
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -42,6 +43,7 @@ class Flight:
     rows: list[Row]
     proposals: Proposals
     verdict: Judged
+    hidden: Tensor | None
     draft_seconds: float
     verifying: Stopwatch
 
@@ -76,7 +78,10 @@ class Decoder:
             self._read_again(back)
         if new:
             nothing = Proposals([[] for _ in new])
-            self._commit(new, nothing, self._judge(new, prompt_logits.expand(len(new), -1), nothing).wait())
+            verdict = self._judge(new, prompt_logits.expand(len(new), -1), nothing).wait()
+            hidden = self.target.prompt_hidden
+            self._commit(new, nothing, verdict)
+            self._show(new, nothing, verdict, None if hidden is None else hidden.expand(len(new), -1))
         self.rows += back + new
 
     def _read_again(self, rows: Sequence[Row]) -> None:
@@ -122,7 +127,7 @@ class Decoder:
         )
         verdict = self._judge(rows, logits, proposals)
         verifying.stop()
-        self._flight = Flight(rows, proposals, verdict, drafted - start, verifying)
+        self._flight = Flight(rows, proposals, verdict, self.target.hidden, drafted - start, verifying)
 
     @torch.inference_mode()
     def step(self) -> StepRecord:
@@ -136,6 +141,7 @@ class Decoder:
         verdict = flight.verdict.wait()
         arrived = time.perf_counter()
         outcomes = self._commit(rows, flight.proposals, verdict)
+        self._show(rows, flight.proposals, verdict, flight.hidden)
         verify = flight.verifying.seconds + time.perf_counter() - arrived
         times = StepTimes(draft=flight.draft_seconds, verify=verify)
         self.policy.observe(
@@ -166,3 +172,12 @@ class Decoder:
             outcomes.append(Outcome(row.candidate, len(drafts), count, drawn=proposals.drawn(index)))
             start += len(drafts) + 1
         return outcomes
+
+    def _show(self, rows: Sequence[Row], proposals: Proposals, verdict: Verdict, hidden: Tensor | None) -> None:
+        """Let the drafter see in which states the last tokens were drawn; ``hidden`` ``[T, size]``, if it is kept."""
+        if hidden is None:
+            return
+        starts = accumulate((len(drafts) + 1 for drafts in proposals.tokens), initial=0)
+        self.drafter.observe(
+            rows, hidden[[start + count for start, count in zip(starts, verdict.accepted, strict=False)]]
+        )

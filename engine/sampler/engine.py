@@ -39,6 +39,7 @@ from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.drafters.draft_model import DraftModelDrafter
 from engine.sampler.drafters.hybrid import HybridDrafter
 from engine.sampler.drafters.ngrams import table_for
+from engine.sampler.drafters.speculator import Speculator, speculator_for
 from engine.sampler.drafters.suffix import SuffixDrafter
 from engine.sampler.faults import is_out_of_memory, kind_of, sentence_for
 from engine.sampler.generation import Generation
@@ -84,6 +85,7 @@ class LoadedPair:
     context: int
     costs: CostTable
     suffix: SuffixDrafter
+    speculator: Speculator | None = None
     draft: LoadedModel | None = None
     ragged_draft: RaggedModel | None = None
     note: str = ""
@@ -164,8 +166,10 @@ class SamplerEngine:
         )
         notes.keep(target.name, ragged.note)
         context = longest_context(target.module, target.context)
-        suffix = SuffixDrafter(table_for(target.tokenizer))
-        pair = LoadedPair(target, ragged, context, costs, suffix, note=ragged.note)
+        suffix, speculator = SuffixDrafter(table_for(target.tokenizer)), speculator_for(target)
+        if speculator is not None:
+            ragged.keep_hidden()
+        pair = LoadedPair(target, ragged, context, costs, suffix, speculator, note=ragged.note)
         if choice.draft:
             try:
                 self._add_draft(pair, self._open(choice.draft, choice, emit))
@@ -230,10 +234,13 @@ class SamplerEngine:
     def _open_drafter(self, pair: LoadedPair, how: Speculation, rule: AcceptanceRule) -> Drafter:
         name = how.drafter
         if name == "auto":
-            name = "suffix" if pair.ragged_draft is None else "hybrid"
+            name = "hybrid" if pair.ragged_draft else "speculator" if pair.speculator else "suffix"
         if name == "none":
             return NoDrafter()
-        if name == "suffix":
+        if name == "speculator" and pair.speculator is None:
+            raise BadRequest("There is no speculator for this model here; choose the suffix drafter.")
+        pair.suffix.speculator = pair.speculator if name == "speculator" else None
+        if name in ("suffix", "speculator"):
             return pair.suffix
         if pair.ragged_draft is None:
             raise BadRequest("No draft model is loaded; name one with --draft, or choose the suffix drafter.")

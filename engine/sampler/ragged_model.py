@@ -45,7 +45,16 @@ class RaggedModel:
         self._cache_keyword = "cache" if "cache" in accepted else "past_key_values"
         self._can_choose_logits = "logits_to_keep" in accepted
         module.set_attn_implementation(ATTENTION_NAME)  # type: ignore[operator]
+        self.hidden: Tensor | None = None  # see ``keep_hidden``
+        self.prompt_hidden: Tensor | None = None  # the same of the prompt's last token, ``[1, size]``
+        self._read: list[Tensor] | None = None  # what the output layer reads in a pass, as it reads it
         self.clear()
+
+    def keep_hidden(self) -> None:
+        """From now on ``hidden`` is what the output layer read in the last pass: ``[T, size]``, in line with logits."""
+        self._read = read = []
+        output = self.module.get_output_embeddings()  # type: ignore[operator]
+        output.register_forward_pre_hook(lambda layer, inputs: read.append(inputs[0]))
 
     def clear(self) -> None:
         """Forget prompt and rows."""
@@ -93,7 +102,7 @@ class RaggedModel:
                 self.clear()
                 return None
         self.cache.freeze(len(prompt))
-        self._recall = Recall(prompt)
+        self._recall, self.prompt_hidden = Recall(prompt), self.hidden
         return logits
 
     @torch.inference_mode()
@@ -115,10 +124,16 @@ class RaggedModel:
                 **{self._cache_keyword: self.cache},
                 **options,
             )
-        logits = out.logits[0] if choose else step.true_tokens(out.logits)
-        if last_only and not choose:
-            logits = logits[last]
-        return logits[:, : self.vocabulary]
+
+        def in_line(per_token: Tensor) -> Tensor:
+            if choose:
+                return per_token[0]
+            return step.true_tokens(per_token)[last] if last_only else step.true_tokens(per_token)
+
+        if self._read is not None:
+            self.hidden = in_line(self._read.pop())
+            self._read.clear()
+        return in_line(out.logits)[:, : self.vocabulary]
 
     def remember(self, row: int, answer: Sequence[int]) -> None:
         """A row has ended; a follow-up may go on from its answer, whose last token was never fed."""

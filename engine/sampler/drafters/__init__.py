@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from torch import Tensor
+
 from engine.sampler.acceptance import Proposals
 from engine.sampler.stopping import Row
 
@@ -16,6 +18,12 @@ class Drafter(Protocol):
 
     def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
         """At most ``counts[b]`` tokens for row b. What has been committed since the last call is in the rows."""
+
+    def observe(self, rows: Sequence[Row], hidden: Tensor) -> None:
+        """``hidden`` ``[B, size]``: what the target's output layer read where each row's last token was drawn.
+
+        Called after a pass of a target that keeps it (``RaggedModel.keep_hidden``).
+        """
 
     def keep(self, rows: Sequence[int]) -> None:
         """Only these rows, by index, are left."""
@@ -32,6 +40,9 @@ class NoDrafter:
 
     def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
         return Proposals([[] for _ in rows])
+
+    def observe(self, rows: Sequence[Row], hidden: Tensor) -> None:
+        """Nothing is guessed from it."""
 
     def keep(self, rows: Sequence[int]) -> None:
         """There is nothing to keep."""

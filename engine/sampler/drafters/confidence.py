@@ -1,11 +1,20 @@
-"""How often a guess of a kind turned out right: what a copied draft's chances are estimated from."""
+"""How often a guess of a kind turned out right: what the chances of the next one are estimated from."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-
-from engine.sampler.drafters.ngrams import Habit
+from typing import Protocol
 
 LONGEST = 12  # matches of this many tokens or more are one kind
+
+
+class Grade(Protocol):
+    """What tells guesses apart by how good they look; equal ones are counted together."""
+
+    @property
+    def prior(self) -> float:
+        """Share of guesses of this grade that were right before this run."""
+
+    def __hash__(self) -> int: ...
 
 
 class Agreement(IntEnum):
@@ -41,13 +50,13 @@ WEIGHT = 20.0  # guesses of this run that weigh as much as the figures above
 class Confidence:
     """Counts of right and judged guesses by kind, on top of what is known beforehand."""
 
-    _right: dict[Kind | Habit, int] = field(default_factory=dict)
-    _judged: dict[Kind | Habit, int] = field(default_factory=dict)
+    _right: dict[Grade, int] = field(default_factory=dict)
+    _judged: dict[Grade, int] = field(default_factory=dict)
 
-    def of(self, kind: Kind | Habit) -> float:
+    def of(self, kind: Grade) -> float:
         """Chance that a guess of this kind is right, given that those before it were."""
         return (WEIGHT * kind.prior + self._right.get(kind, 0)) / (WEIGHT + self._judged.get(kind, 0))
 
-    def learn(self, kind: Kind | Habit, was_right: bool) -> None:
+    def learn(self, kind: Grade, was_right: bool) -> None:
         self._judged[kind] = self._judged.get(kind, 0) + 1
         self._right[kind] = self._right.get(kind, 0) + was_right

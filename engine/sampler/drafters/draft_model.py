@@ -36,6 +36,9 @@ class DraftModelDrafter:
         # Rows that joined after the last proposal hold nothing yet.
         self._fed = [self._fed[index] if index < len(self._fed) else [] for index in rows]
 
+    def observe(self, rows: Sequence[Row], hidden: Tensor) -> None:
+        """The target's hidden states mean nothing to another model."""
+
     @torch.inference_mode()
     def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
         self._fed += [[] for _ in rows[len(self._fed) :]]

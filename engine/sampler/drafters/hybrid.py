@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import torch
+from torch import Tensor
 
 from engine.sampler.acceptance import Proposals
 from engine.sampler.drafters.draft_model import DraftModelDrafter
@@ -44,6 +45,9 @@ class HybridDrafter:
 
     def _copies(self, rows: Sequence[Row], counts: Sequence[int]) -> Sequence[int]:
         return counts if self.copy_limit is None else [min(self.copy_limit, row.room - 1) for row in rows]
+
+    def observe(self, rows: Sequence[Row], hidden: Tensor) -> None:
+        self.suffix.observe(rows, hidden)
 
     def keep(self, rows: Sequence[int]) -> None:
         self.model.keep(rows)

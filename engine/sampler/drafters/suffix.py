@@ -1,40 +1,54 @@
-"""Drafts from what was said before: the prompt, the candidate itself, and its siblings.
+"""Drafts that cost no pass: copies of what was said before, and where nothing repeats, habit and insight.
 
-Candidates of one prompt resemble each other. Where a candidate's last tokens occurred before, in any of them, what
-followed there is a good guess. It needs no second model, and copying from siblings leaves the candidates independent
-samples: a guess is accepted only where the target says so.
+Candidates of one prompt resemble each other. Where a candidate's last tokens occurred before, in the prompt, in itself
+or in a sibling, what followed there is a good guess (``copies``). It needs no second model, and copying from siblings
+leaves the candidates independent samples: a guess is accepted only where the target says so. Elsewhere guesses come
+from a table of n-grams (``ngrams``) or from the target's own hidden states (``speculator``), whichever looks likelier.
 """
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
 
 from engine.sampler.acceptance import Proposals
-from engine.sampler.drafters.confidence import LONGEST, Agreement, Confidence, Kind
-from engine.sampler.drafters.ngrams import Habit, Ngrams
+from engine.sampler.drafters.confidence import LONGEST, Confidence, Grade
+from engine.sampler.drafters.copies import Copies, Place, following, vote
+from engine.sampler.drafters.ngrams import Ngrams
+from engine.sampler.drafters.speculator import Speculator
 from engine.sampler.stopping import Row
 
-SHORTEST = 2  # tokens that must match
-WITNESSES = 32  # latest occurrences that vote on what follows
 JUDGED = 4  # tokens guessed in any case: those that are not verified are judged against what comes, for nothing
-
 HOPELESS = 0.05  # chance of being reached below which no more is guessed in any case
 
-Place = tuple[list[int], int]  # a text, and the index of the token that follows there
-Option = tuple[int, Kind | Habit]  # a token, and how good a guess it is
+Option = tuple[int, Grade]  # a token, and how good a guess it is
 
 
-@dataclass(frozen=True)
+@dataclass
 class Guess:
-    """What was guessed for a candidate when it had ``start`` tokens, and how good each guess looked."""
+    """What is guessed for a candidate that had ``start`` tokens: at most ``count`` tokens, and how good each looks.
+
+    ``line``: the last tokens said, then those guessed; ``places``: where as many as ``match`` of them occurred before.
+    ``chance`` that all guesses are right.
+    """
 
     start: int
-    tokens: list[int]
-    kinds: list[Kind | Habit]
+    count: int
+    line: list[int]
+    match: int
+    places: list[Place]
+    tokens: list[int] = field(default_factory=list)
+    kinds: list[Grade] = field(default_factory=list)
+    survival: list[float] = field(default_factory=list)  # chance that each guess, and all before it, are right
+
+    def goes_on(self, least: float) -> bool:
+        """One guess is made in any case: what it would have been worth is how a run learns that drafts pay again."""
+        return len(self.tokens) < self.count and (not self.tokens or self.survival[-1] > least)
 
 
 class SuffixDrafter:
-    """An index of every run of ``SHORTEST`` to ``LONGEST`` tokens to the places right after it."""
+    """Guesses, token by token, what of all that is known of the text looks likeliest to be right."""
 
     name = "suffix"
     is_free = True
@@ -42,36 +56,53 @@ class SuffixDrafter:
     def __init__(self, ngrams: Ngrams | None = None):
         """``ngrams``: what to guess where nothing repeats, or None."""
         self._ngrams = ngrams
+        self.speculator: Speculator | None = None  # asked, in this run, for what follows from hidden states
         self.least_chance: Callable[[int], float] = lambda rows: 0.0  # of guesses that anybody will want, by rows
         self._prompt: list[int] = []
-        self._places: defaultdict[tuple[int, ...], list[Place]] = defaultdict(list)
+        self._copies = Copies()
 
     def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
         """A prompt that goes on from the last one, or is that one again, keeps what its candidates said."""
         if self._prompt != list(prompt[: len(self._prompt)]):
-            self._places.clear()
+            self._copies = Copies()
         self._prompt = list(prompt)
         self._text_of: dict[int, list[int]] = {}  # by candidate; finished ones stay and go on being copied from
         self._guesses: dict[int, Guess] = {}
+        self._states: dict[int, Tensor] = {}  # of the speculator, where each candidate's last token was drawn
         self._confidence = Confidence()
         text: list[int] = []
         for token in prompt:
-            self._append(text, token)
+            self._copies.append(text, token)
         return True
 
+    def observe(self, rows: Sequence[Row], hidden: Tensor) -> None:
+        """``hidden`` ``[B, size]``: what the target's output layer read where each row's last token was drawn."""
+        if self.speculator is not None:
+            states = self.speculator.begin(hidden)
+            self._states.update((row.candidate, state) for row, state in zip(rows, states, strict=True))
+
     def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
-        texts = [self._catch_up(row) for row in rows]
         least = max(HOPELESS, self.least_chance(len(rows)))
-        tokens: list[list[int]] = []
-        survival: list[list[float] | None] = []
-        for row, text, count in zip(rows, texts, counts, strict=True):
-            guess = self._guesses[row.candidate] = self._follow(text, len(row.tokens), max(count, JUDGED), least)
-            tokens.append(guess.tokens[: max(count, 0)])
-            survival.append(self._survival(guess.kinds[: max(count, 0)]))
-        return Proposals(tokens, survival=survival)
+        texts = [self._catch_up(row) for row in rows]  # of all rows first: they copy from each other
+        guesses = [
+            self._begin(text, len(row.tokens), max(count, JUDGED))
+            for text, row, count in zip(texts, rows, counts, strict=True)
+        ]
+        states = {index: self._states[row.candidate] for index, row in enumerate(rows) if row.candidate in self._states}
+        self._follow(guesses, states, least)
+        self._guesses.update((row.candidate, guess) for row, guess in zip(rows, guesses, strict=True))
+        wanted = [max(count, 0) for count in counts]
+        return Proposals(
+            [guess.tokens[:count] for guess, count in zip(guesses, wanted, strict=True)],
+            survival=[guess.survival[:count] for guess, count in zip(guesses, wanted, strict=True)],
+        )
 
     def keep(self, rows: Sequence[int]) -> None:
-        """The index goes by candidate, not by row: nothing moves."""
+        """All that is known goes by candidate, not by row: nothing moves."""
+
+    def _begin(self, text: list[int], start: int, count: int) -> Guess:
+        line = text[-LONGEST:]
+        return Guess(start, count, line, *self._copies.longest_match(line))
 
     def _catch_up(self, row: Row) -> list[int]:
         """Judge the last guess by what was committed since, index that, and return the row's text so far."""
@@ -85,62 +116,45 @@ class SuffixDrafter:
         if text is None:
             text = self._text_of[row.candidate] = list(beginning)
         for token in row.tokens[len(text) - len(beginning) :]:
-            self._append(text, token)
+            self._copies.append(text, token)
         return text
 
-    def _append(self, text: list[int], token: int) -> None:
-        text.append(token)
-        for length in range(SHORTEST, min(LONGEST, len(text)) + 1):
-            self._places[tuple(text[-length:])].append((text, len(text)))
+    def _follow(self, guesses: list[Guess], states: dict[int, Tensor], least: float) -> None:
+        """Guess token after token, for all rows side by side, to each row's first that is too unlikely.
 
-    def _follow(self, text: list[int], start: int, count: int, least: float) -> Guess:
-        """The likeliest tokens to follow, one after the other: at most ``count``, to the first below ``least``.
-
-        One is made in any case: what it would have been worth is how a run learns that drafts pay again.
+        ``states``: of a speculator, by the guess's index, where it is known.
         """
-        line = text[-LONGEST:]
-        match, places = self._longest_match(line)
-        guess, chance = Guess(start, [], []), 1.0
-        while len(guess.tokens) < count and (chance > least or not guess.tokens):
-            options = [option for option in (_vote(places, match), self._habit(line)) if option]
-            if not options:
+        for depth in range(max((guess.count for guess in guesses), default=0)):
+            going = [index for index, guess in enumerate(guesses) if guess.goes_on(least)]
+            if not going:
                 break
-            token, kind = max(options, key=lambda option: self._confidence.of(option[1]))
-            chance *= self._confidence.of(kind)
-            guess.tokens.append(token)
-            guess.kinds.append(kind)
-            line.append(token)
-            places = [(other, at + 1) for other, at in places if at < len(other) and other[at] == token]
-            match, places = (match + 1, places) if places else self._longest_match(line)
-        return guess
+            foretold, states = self._foretell(guesses, states, going, depth)
+            for index in going:
+                self._extend(guesses[index], foretold.get(index))
 
-    def _habit(self, line: list[int]) -> Option | None:
-        return self._ngrams.next(line) if self._ngrams else None
+    def _foretell(
+        self, guesses: list[Guess], states: dict[int, Tensor], going: list[int], depth: int
+    ) -> tuple[dict[int, Option], dict[int, Tensor]]:
+        """What a speculator says follows the guesses that go on, and its states behind their last tokens."""
+        asked = [index for index in going if index in states]
+        if self.speculator is None or not asked:
+            return {}, {}
+        before = torch.stack([states[index] for index in asked])
+        after, options = self.speculator.next(before, [guesses[index].line[-1] for index in asked], depth)
+        return dict(zip(asked, options, strict=True)), dict(zip(asked, after, strict=True))
 
-    def _longest_match(self, text: list[int]) -> tuple[int, list[Place]]:
-        """Length of the longest earlier run of the text's last tokens, and the places after it, latest last."""
-        for length in range(min(LONGEST, len(text)), SHORTEST - 1, -1):
-            places = self._places.get(tuple(text[-length:]), ())
-            # The text's own end is among them and is followed by nothing yet.
-            followed = [(other, at) for other, at in places[-WITNESSES - 1 :] if at < len(other)]
-            if followed:
-                return length, followed
-        return 0, []
-
-    def _survival(self, kinds: Sequence[Kind | Habit]) -> list[float]:
-        """Chance that each guess is reached and right: the product of those up to it."""
-        chances, chance = [], 1.0
-        for kind in kinds:
-            chance *= self._confidence.of(kind)
-            chances.append(chance)
-        return chances
-
-
-def _vote(places: list[Place], match: int) -> Option | None:
-    """What followed at most of the places."""
-    votes = Counter(other[at] for other, at in places if at < len(other))
-    if not votes:
-        return None
-    (token, most), voters = votes.most_common(1)[0], votes.total()
-    agreement = Agreement.DIVIDED if most < voters else Agreement.SINGLE if most == 1 else Agreement.UNANIMOUS
-    return token, Kind(min(match, LONGEST), agreement)
+    def _extend(self, guess: Guess, insight: Option | None) -> None:
+        """By the likeliest of what is known; a guess that nothing is known of ends here."""
+        habit = self._ngrams.next(guess.line) if self._ngrams else None
+        options = [option for option in (vote(guess.places, guess.match), habit, insight) if option]
+        if not options:
+            guess.count = len(guess.tokens)
+            return
+        token, kind = max(options, key=lambda option: self._confidence.of(option[1]))
+        guess.survival.append(self._confidence.of(kind) * (guess.survival[-1] if guess.survival else 1.0))
+        guess.tokens.append(token)
+        guess.kinds.append(kind)
+        guess.line.append(token)
+        places = following(guess.places, token)
+        found = (guess.match + 1, places) if places else self._copies.longest_match(guess.line)
+        guess.match, guess.places = found

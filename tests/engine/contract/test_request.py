@@ -63,7 +63,7 @@ def request(**changes: Any) -> Request:
         (Sampling, {"frequency_penalty": math.inf}, "frequency penalty"),
         (Sampling, {"code_stop": "poem"}, "choose block, function"),
         (Turn, {"role": "system", "text": "x"}, "by the user or the assistant"),
-        (Speculation, {"drafter": "oracle"}, "auto, suffix, draft-model, hybrid, none"),
+        (Speculation, {"drafter": "oracle"}, "auto, suffix, speculator, draft-model, hybrid, none"),
         (Speculation, {"policy": "fixed"}, "fixed:N"),
         (Speculation, {"policy": "fixed:-1"}, "fixed:N"),
         (Speculation, {"policy": "fixed:100"}, "fixed:N"),

@@ -15,6 +15,7 @@ class TableModel:
     """Stands in for a ``RaggedModel``. ``sharpness``: spread of the logits, in nats."""
 
     device = torch.device("cpu")
+    hidden = prompt_hidden = None
 
     def __init__(self, vocabulary, sharpness=2.0, seed=0):
         self.vocabulary = vocabulary

@@ -27,8 +27,10 @@ from engine.contract import (
     StepDone,
     TextAdded,
 )
+from engine.sampler.drafters.speculator import Speculator
 from engine.sampler.engine import SamplerEngine
 from tests.engine.sampler.running import letters
+from tests.engine.sampler.test_speculator import file_for
 from tests.engine.sampler.tiny import VOCABULARY, build, noisy_copy
 
 
@@ -257,6 +259,28 @@ def test_a_draft_model_that_is_not_loaded_is_refused(talk):
     (end,) = of(RunFinished, events)
     assert end.outcome == "refused"
     assert "--draft" in end.reason
+
+
+def test_a_speculator_guesses_unless_told_otherwise(talk, monkeypatch):
+    monkeypatch.setattr(
+        "engine.sampler.engine.speculator_for", lambda target: Speculator(file_for(target.module), target.module)
+    )
+
+    def said(drafter):
+        events = talk([Load(ModelChoice("target")), Generate("r", request(3, tokens=30, drafter=drafter))])
+        drafted = sum(event.drafted for event in of(StepDone, events))
+        return drafted, texts(events)
+
+    (none, plain), (copies, copied), (all_, guessed), (_, named) = map(said, ("none", "suffix", "auto", "speculator"))
+    assert none == 0 < copies < all_
+    assert plain == copied == guessed == named
+
+
+def test_a_speculator_that_is_not_there_is_refused(talk):
+    events = talk([Load(ModelChoice("target")), Generate("r", request(drafter="speculator"))])
+    (end,) = of(RunFinished, events)
+    assert end.outcome == "refused"
+    assert "suffix" in end.reason
 
 
 def test_without_a_model_a_run_is_refused(talk):
