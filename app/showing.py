@@ -15,12 +15,12 @@ from app.widgets.status_line import model_in_words, preload_in_words, run_in_tit
 from engine.contract import CandidateFinished, Loading, Ready, RunFinished, StepDone, TextAdded
 from engine.session.run import Run
 
-BEAT_S = 0.5  # numbers that change more often cannot be read, and painting them costs
+BEAT_S = 1.0  # numbers that change more often are not read, and painting them costs
 
 
 class Showing(QObject):
     """``refresh`` may be called at any time. A tick that brought nothing but text only moves the page on: the numbers
-    that grow with it follow twice a second, and everything else changes by other events.
+    that grow with it follow once a second, and everything else changes by other events.
     """
 
     def __init__(

@@ -17,6 +17,7 @@ class CandidateTabs(QTabBar):
         super().__init__(parent)
         self._theme, self._model = theme, model
         self.setAccessibleName(tr("Candidates"))
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)  # nothing behind it is painted with each speed
         self.setDrawBase(False)
         self.setExpanding(False)
         self.setUsesScrollButtons(True)
@@ -46,6 +47,7 @@ class CandidateTabs(QTabBar):
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: N802
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.fillRect(event.rect(), self._theme.colours["window"])
         painter.fillRect(QRect(0, self.height() - 1, self.width(), 1), self._theme.colours["border"])
         for index in range(self.count()):
             if event.region().intersects(self.tabRect(index)):

@@ -107,10 +107,11 @@ class CodeView(QPlainTextEdit):
         """Keep the first ``keep`` characters and put ``text`` in the place of the rest, by a cursor of our own."""
         if not text and keep == len(self._shown):
             return
-        follows, across, top = self._follows(), self.horizontalScrollBar().value(), self.verticalScrollBar().value()
+        across, down, reader = self.horizontalScrollBar(), self.verticalScrollBar(), self.textCursor()
+        follows, left, top = self._follows(), across.value(), down.value()
         if keep < len(self._shown):
             self._cut(keep, len(self._shown))
-        reader = self.textCursor()
+            reader = self.textCursor()
         anchor, position = reader.anchor(), reader.position()
         writer = QTextCursor(self.document())
         writer.beginEditBlock()  # within one a cursor has no line laid out only to know where it stands
@@ -119,8 +120,8 @@ class CodeView(QPlainTextEdit):
         writer.endEditBlock()
         self._shown = self._shown[:keep] + text
         self._select(anchor, position)  # Qt pushes a cursor along when text is added where it stands
-        self.horizontalScrollBar().setValue(across)
-        self.verticalScrollBar().setValue(self.verticalScrollBar().maximum() if follows else top)
+        across.setValue(left)
+        down.setValue(down.maximum() if follows else top)
 
     def _select(self, anchor: int, position: int) -> None:
         cursor = self.textCursor()
