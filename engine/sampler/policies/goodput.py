@@ -11,6 +11,7 @@ LIMIT = 16  # drafts per row that are considered at all
 PRIOR = (4.0, 2.0)  # accepted and rejected drafts that a candidate is born with
 DECAY = 0.95  # per step, of what was seen of a candidate
 MARGIN = 1.06  # what drafts must promise over none: figures this close are noise, and drafts have costs of their own
+LATELY = 8  # steps
 PROBE_SHARE = 0.03  # of the time that may be spent on finding out whether drafts pay again
 
 
@@ -29,6 +30,7 @@ class Goodput(Policy):
         self._tally: dict[int, tuple[float, float]] = {}  # candidate -> accepted, first rejections; both fading
         self._draft_seconds = 0.0  # of one draft token for the whole batch; 0: not yet known, or nothing
         self._planned = 0
+        self._price = 0.0  # lately: chance from which on a guess of a deterministic drafter was verified
         self._is_probe = False
         self._all_seconds = self._probe_seconds = 0.0
 
@@ -44,10 +46,13 @@ class Goodput(Policy):
         return [best] * len(rows)
 
     def least_chance(self, rows: int) -> float:
-        """What one more token in the line costs where it is cheapest, in tokens of a step without drafts."""
+        """What one more token in the line costs, in tokens that are had in that time.
+
+        Without drafts, and where it is cheapest; or, if that is more, with drafts as they paid lately.
+        """
         plain = self._costs.seconds(rows)
         cheapest = min((self._costs.seconds(rows + more) - plain) / more for more in (1, 2, 4, 8))
-        return rows * cheapest / plain
+        return max(rows * cheapest / plain, self._price)
 
     def choose(self, proposals: Proposals) -> Proposals:
         if proposals.survival is None:
@@ -63,6 +68,8 @@ class Goodput(Policy):
             rate = expected / self._costs.seconds(tokens + count)
             if rate > best_rate:
                 best_rate, taken = rate, count
+        last = self._costs.seconds(tokens + taken) - self._costs.seconds(tokens + taken - 1) if taken else 0.0
+        self._price += (best_rate * last - self._price) / LATELY
         threshold = guesses[taken - 1] if taken else float("inf")
         # Survival falls along a row, so what stays of each row is a beginning of it.
         return proposals.cut(

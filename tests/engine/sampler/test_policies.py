@@ -123,3 +123,17 @@ def test_what_a_guess_must_promise_to_be_made():
     assert dear.least_chance(1) == dear.least_chance(8) == pytest.approx(1.0)
     assert half.least_chance(1) == pytest.approx(0.5)
     assert open_policy("bass").least_chance(8) == open_policy("fixed:3").least_chance(8) == 0.0
+
+
+def test_where_drafts_pay_a_further_guess_must_promise_more():
+    """Its place in the line costs time in which more tokens come than without drafts; when they pay no more, less."""
+    policy = open_policy("goodput", {1: 1.0, 5: 1.2, 64: 4.15})  # 0.05 of a plain step for each token
+    assert policy.least_chance(1) == pytest.approx(0.05)
+    good, bad = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3], [0.05] * 7
+    for _ in range(50):
+        taken = policy.choose(Proposals([[1] * 7], survival=[good])).tokens[0]
+    assert len(taken) == 7
+    assert policy.least_chance(1) == pytest.approx((1 + sum(good)) / 1.35 * 0.05, rel=0.01)
+    for _ in range(50):
+        policy.choose(Proposals([[1] * 7], survival=[bad]))
+    assert policy.least_chance(1) == pytest.approx(0.05)
