@@ -25,13 +25,13 @@ class Copies:
 
     def longest_match(self, line: Sequence[int]) -> tuple[int, list[Place]]:
         """Length of the longest earlier run of the line's last tokens, and the places after it, latest last."""
-        for length in range(min(LONGEST, len(line)), SHORTEST - 1, -1):
-            places = self._places.get(tuple(line[-length:]), ())
-            # The line's own end is among them and is followed by nothing yet.
-            followed = [(text, at) for text, at in places[-WITNESSES - 1 :] if at < len(text)]
-            if followed:
-                return length, followed
-        return 0, []
+        match, found = 0, list[Place]()
+        for length in range(SHORTEST, min(LONGEST, len(line)) + 1):
+            places = self._places.get(tuple(line[-length:]), [])
+            if not any(at < len(text) for text, at in reversed(places)):  # a text's own end is followed by nothing yet
+                break
+            match, found = length, places
+        return match, [(text, at) for text, at in found[-WITNESSES - 1 :] if at < len(text)]
 
 
 def vote(places: Sequence[Place], match: int) -> tuple[int, Kind] | None:

@@ -20,6 +20,7 @@ from engine.sampler.drafters.speculator import Speculator
 from engine.sampler.stopping import Row
 
 JUDGED = 4  # tokens guessed in any case: those that are not verified are judged against what comes, for nothing
+SURE = 0.9  # chance from which on nothing else is asked
 HOPELESS = 0.05  # chance of being reached below which no more is guessed in any case
 
 Option = tuple[int, Grade]  # a token, and how good a guess it is
@@ -30,7 +31,6 @@ class Guess:
     """What is guessed for a candidate that had ``start`` tokens: at most ``count`` tokens, and how good each looks.
 
     ``line``: the last tokens said, then those guessed; ``places``: where as many as ``match`` of them occurred before.
-    ``chance`` that all guesses are right.
     """
 
     start: int
@@ -42,9 +42,14 @@ class Guess:
     kinds: list[Grade] = field(default_factory=list)
     survival: list[float] = field(default_factory=list)  # chance that each guess, and all before it, are right
 
+    @property
+    def chance(self) -> float:
+        """That all guesses so far are right."""
+        return self.survival[-1] if self.survival else 1.0
+
     def goes_on(self, least: float) -> bool:
         """One guess is made in any case: what it would have been worth is how a run learns that drafts pay again."""
-        return len(self.tokens) < self.count and (not self.tokens or self.survival[-1] > least)
+        return len(self.tokens) < self.count and (not self.tokens or self.chance > least)
 
 
 class SuffixDrafter:
@@ -128,30 +133,42 @@ class SuffixDrafter:
             going = [index for index, guess in enumerate(guesses) if guess.goes_on(least)]
             if not going:
                 break
-            foretold, states = self._foretell(guesses, states, going, depth)
-            for index in going:
-                self._extend(guesses[index], foretold.get(index))
+            seen = {index: self._said_before(guesses[index]) for index in going}
+            unsure = [index for index, option in seen.items() if option is None or self._chance(option) < SURE]
+            # A speculator's answer costs about as much as one more token in the line does.
+            is_worth_it = sum(guesses[index].chance for index in unsure) > 2 * least
+            foretold, states = self._foretell(guesses, states, unsure, depth) if is_worth_it else ({}, {})
+            for index, option in seen.items():
+                self._extend(guesses[index], [option, foretold.get(index)])
 
     def _foretell(
-        self, guesses: list[Guess], states: dict[int, Tensor], going: list[int], depth: int
+        self, guesses: list[Guess], states: dict[int, Tensor], unsure: list[int], depth: int
     ) -> tuple[dict[int, Option], dict[int, Tensor]]:
-        """What a speculator says follows the guesses that go on, and its states behind their last tokens."""
-        asked = [index for index in going if index in states]
+        """What a speculator says follows these guesses, and its states behind their last tokens."""
+        asked = [index for index in unsure if index in states]
         if self.speculator is None or not asked:
             return {}, {}
         before = torch.stack([states[index] for index in asked])
         after, options = self.speculator.next(before, [guesses[index].line[-1] for index in asked], depth)
         return dict(zip(asked, options, strict=True)), dict(zip(asked, after, strict=True))
 
-    def _extend(self, guess: Guess, insight: Option | None) -> None:
-        """By the likeliest of what is known; a guess that nothing is known of ends here."""
+    def _said_before(self, guess: Guess) -> Option | None:
+        """The likelier of what copies and n-grams say."""
         habit = self._ngrams.next(guess.line) if self._ngrams else None
-        options = [option for option in (vote(guess.places, guess.match), habit, insight) if option]
-        if not options:
+        options = [option for option in (vote(guess.places, guess.match), habit) if option]
+        return max(options, key=self._chance, default=None)
+
+    def _chance(self, option: Option) -> float:
+        return self._confidence.of(option[1])
+
+    def _extend(self, guess: Guess, options: Sequence[Option | None]) -> None:
+        """By the likeliest; a guess that nothing is known of ends here."""
+        known = [option for option in options if option]
+        if not known:
             guess.count = len(guess.tokens)
             return
-        token, kind = max(options, key=lambda option: self._confidence.of(option[1]))
-        guess.survival.append(self._confidence.of(kind) * (guess.survival[-1] if guess.survival else 1.0))
+        token, kind = max(known, key=self._chance)
+        guess.survival.append(self._confidence.of(kind) * guess.chance)
         guess.tokens.append(token)
         guess.kinds.append(kind)
         guess.line.append(token)

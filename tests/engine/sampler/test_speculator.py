@@ -173,6 +173,26 @@ def test_the_surest_guess_is_taken(module):
     assert [kind.depth for kind in insights] == [0, 1, 2, 3]
 
 
+def test_it_is_not_asked_where_a_copy_is_sure_or_the_answer_would_cost_more_than_it_brings(module):
+    said = list(range(10, 30))
+
+    def asked(prompt, least):
+        drafter = drafter_for(module)
+        times, tell = [], drafter.speculator.next
+        drafter.speculator.next = lambda *which: times.append(1) or tell(*which)
+        drafter.least_chance = lambda rows: least
+        drafter.begin(prompt, lambda done: True)
+        (row,) = new_rows([1], prompt)
+        row.commit(said[:14], [0.0] * 14)
+        drafter.observe([row], torch.randn(1, SIZE))
+        drafter.propose([row], [4])
+        return len(times)
+
+    assert asked([1, 2], 0.0) == 4
+    assert asked(said * 3, 0.0) == 0  # three times the same behind twelve tokens and more
+    assert asked([1, 2], 0.7) == 0
+
+
 def test_rows_that_were_never_seen_are_not_foretold(module):
     drafter = drafter_for(module)
     drafter.begin(PROMPT, lambda done: True)
