@@ -149,12 +149,12 @@ class _Worker(QThread):
 class EngineThread(QObject):
     """One engine on its own thread, as the main thread sees it.
 
-    ``said`` is emitted in the main thread, once for events that came together; ``drained`` after each tick that
+    ``said`` is emitted in the main thread, once for events that came together; ``drained(more)`` after each tick that
     brought any. The timer ticks only while an answer is due.
     """
 
     said = Signal(tuple)  # Together
-    drained = Signal()
+    drained = Signal(bool)
 
     def __init__(self, open_engine: Callable[[], Engine], parent: QObject | None = None):
         super().__init__(parent)
@@ -186,14 +186,14 @@ class EngineThread(QObject):
 
     def drain(self) -> None:
         """Pass on what has come, for at most 15 ms."""
-        came = False
+        came = more = False
         for events in self._inbox.take():
-            came = True
+            came, more = True, more or isinstance(events, Broken) or not isinstance(events[-1], TextAdded | StepDone)
             for said in self._last_words(events) if isinstance(events, Broken) else (events,):
                 self._note(said[-1])
                 self.said.emit(said)
         if came:
-            self.drained.emit()
+            self.drained.emit(more)
         if not self._due and not len(self._inbox):
             self._timer.stop()
 

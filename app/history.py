@@ -1,5 +1,6 @@
 """Keeps every run in the history, and brings earlier ones back into view."""
 
+import time
 from pathlib import Path
 from textwrap import shorten
 
@@ -18,6 +19,8 @@ from engine.session.journal import Entry, Journal
 from engine.session.record import Kept, title
 from engine.session.recorder import Recorder
 from engine.session.run import Run
+
+LOOK_S = 0.5
 
 
 class History(QObject):
@@ -46,6 +49,7 @@ class History(QObject):
         self.keeping = True
         self.past: Kept | None = None
         self._journal: Journal | None = None
+        self._noted_at = 0.0  # when the recorder last looked
         self._file = file
         self.panel = HistoryPanel(window.theme)
         self._strip = PastStrip()
@@ -78,7 +82,8 @@ class History(QObject):
     def _connect(self) -> None:
         self._running.began.connect(self._begin)
         self._running.in_view.connect(self._viewed)
-        for news in (self._loading.drained, self._running.changed, self._running.finished, self._testing.changed):
+        self._loading.drained.connect(self._drained)
+        for news in (self._running.changed, self._running.finished, self._testing.changed):
             news.connect(self._note)
         self._strip.use_again.connect(self.use_again)
         self.panel.closed.connect(self._window.actions_by_id["history"].trigger)
@@ -97,8 +102,15 @@ class History(QObject):
             self._recorder.begin(run)
         self._note()
 
+    @Slot(bool)
+    def _drained(self, more: bool) -> None:
+        """Growing text is written every two seconds, so it need not be looked at with every tick."""
+        if more or time.monotonic() - self._noted_at >= LOOK_S:
+            self._note()
+
     @Slot()
     def _note(self) -> None:
+        self._noted_at = time.monotonic()
         if self._running.run is not None and self.past is None:
             self._recorder.note(self._running.run)
         self.panel.block_opening(tr("Something is running; stop it first.") if self._busy else "")

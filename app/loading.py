@@ -48,7 +48,7 @@ class ModelLoading(QObject):
     ready_for = Signal(object)  # the ModelChoice that is loaded now
     failed = Signal(object)  # LoadFailed, of a load that somebody asked for
     said = Signal(tuple)  # events of a run that came together
-    drained = Signal()
+    drained = Signal(bool)  # after each tick that brought anything: whether that was more than text and totals
 
     def __init__(self, open_engine: OpenEngine, parent: QObject | None = None):
         super().__init__(parent)

@@ -37,7 +37,7 @@ class Showing(QObject):
         self._window, self._loading, self._running = window, loading, running
         self._situation, self._length = situation, length
         self._rate, self._beat_s = Rate(), 0.0  # of the run, and when the numbers are shown next
-        self._news = False  # more than text has come since the last refresh
+        self._beat = False  # the numbers are due
         loading.changed.connect(self._models)
         loading.staged.connect(self._stage)
         loading.drained.connect(self._drained)
@@ -54,7 +54,7 @@ class Showing(QObject):
     @Slot()
     def refresh(self) -> None:
         window, run = self._window, self._running.run
-        self._news = False
+        self._beat = False
         now = self._situation()
         window.enable(now)
         window.candidates.mark_tests(run is not None and not now.past and window.tests.text() != run.tests)
@@ -68,9 +68,9 @@ class Showing(QObject):
         if run is not None:
             window.status.show_run(run_in_words(run, self._rate.per_second))
 
-    @Slot()
-    def _drained(self) -> None:
-        if self._news:
+    @Slot(bool)
+    def _drained(self, more: bool) -> None:
+        if more or self._beat:
             self.refresh()
         else:
             self._window.page.refresh()
@@ -87,7 +87,6 @@ class Showing(QObject):
 
     @Slot(object)
     def _stage(self, stage: Loading) -> None:
-        self._news = True
         if self._loading.busy:
             self._window.loading.show_stage(stage)
 
@@ -115,12 +114,9 @@ class Showing(QObject):
                         self._beat_s = event.at_s + BEAT_S
                         self._rate.add(event.at_s, event.tokens)
                         candidates.take_speeds(event.at_s)
-                        self._news = True
+                        self._beat = True
                 case CandidateFinished():
                     candidates.touch(event.candidate)
-                    self._news = True
-                case _:
-                    self._news = True
 
     @Slot(object)
     def _finished(self, event: RunFinished) -> None:

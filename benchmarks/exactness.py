@@ -37,6 +37,7 @@ from engine.sampler.acceptance import Coupled  # noqa: E402
 from engine.sampler.drafters import Drafter, NoDrafter  # noqa: E402
 from engine.sampler.drafters.draft_model import DraftModelDrafter  # noqa: E402
 from engine.sampler.drafters.ngrams import table_for  # noqa: E402
+from engine.sampler.drafters.speculator import speculator_for  # noqa: E402
 from engine.sampler.drafters.suffix import SuffixDrafter  # noqa: E402
 from engine.sampler.engine import exact_cache_dtype  # noqa: E402
 from engine.sampler.policies.fixed import Fixed  # noqa: E402
@@ -111,6 +112,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def cases(precision: str, options: argparse.Namespace) -> Iterator[Case]:
     model = loaded(options.model, precision)
     ragged = RaggedModel(model.module, model.vocabulary, cache_dtype=exact_cache_dtype(model))
+    ragged.keep_hidden()  # for a speculator
     openers = drafters_for(model, options.draft, precision)
 
     def run(request: Request, drafter: Drafter, ahead: int) -> tuple[list[int], list[list[int]]]:
@@ -144,6 +146,8 @@ def drafters_for(model: LoadedModel, draft: str, precision: str) -> dict[str, Ca
     """What opens each kind anew: a drafter remembers what was said to its prompt, and would guess it."""
     table = table_for(model.tokenizer)
     openers: dict[str, Callable[[], Drafter]] = {"suffix": lambda: SuffixDrafter(table)}
+    if (speculator := speculator_for(model)) is not None:
+        openers["speculator"] = lambda: SuffixDrafter(table, speculator)
     if draft:
         smaller = loaded(draft, precision)
         check_pair(model, smaller)

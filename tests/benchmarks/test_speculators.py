@@ -9,9 +9,11 @@ import torch
 
 from benchmarks import hidden_states
 from benchmarks.hidden_states import Recorded, Recorder, recorded
+from benchmarks.models import loaded
 from benchmarks.speculators import AHEAD, Examples, Words, fresh, loss, packed, reliability, train
 from engine.contract import Sampling
 from engine.sampler.drafters.speculator import CLASSES, DEPTHS, Speculator
+from tests.conftest import SMALL_MODEL
 from tests.engine.sampler.running import letters
 from tests.engine.sampler.tiny import VOCABULARY, build
 
@@ -50,9 +52,11 @@ def test_answers_that_are_there_are_only_read(model, tmp_path, monkeypatch):
 
 
 @pytest.mark.real_model
-def test_a_model_makes_up_prompts(loaded_small_model, monkeypatch):
+def test_a_model_makes_up_prompts(small_model_cache, monkeypatch):
+    """The model is one of its own: what is recorded from it changes how it attends."""
+    monkeypatch.setenv("BASSLINE_HOME", str(small_model_cache))
     monkeypatch.setattr(hidden_states, "BEGINNINGS", ("Write a Python function that",))
-    prompts = Recorder(loaded_small_model).prompts(4)
+    prompts = Recorder(loaded(SMALL_MODEL, "int8", "cpu")).prompts(4)
     assert prompts
     assert all(prompt.startswith("Write a Python function that") for prompt in prompts)
 

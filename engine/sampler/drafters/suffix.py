@@ -58,10 +58,10 @@ class SuffixDrafter:
     name = "suffix"
     is_free = True
 
-    def __init__(self, ngrams: Ngrams | None = None):
-        """``ngrams``: what to guess where nothing repeats, or None."""
+    def __init__(self, ngrams: Ngrams | None = None, speculator: Speculator | None = None):
+        """``ngrams``: what to guess where nothing repeats; ``speculator``: what follows from hidden states."""
         self._ngrams = ngrams
-        self.speculator: Speculator | None = None  # asked, in this run, for what follows from hidden states
+        self.speculator = speculator
         self.least_chance: Callable[[int], float] = lambda rows: 0.0  # of guesses that anybody will want, by rows
         self._prompt: list[int] = []
         self._copies = Copies()

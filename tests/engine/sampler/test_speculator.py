@@ -71,9 +71,7 @@ def file_for(module, seed=0, prior=0.9):
 
 
 def drafter_for(module, **how):
-    drafter = SuffixDrafter()
-    drafter.speculator = Speculator(file_for(module, **how), module)
-    return drafter
+    return SuffixDrafter(speculator=Speculator(file_for(module, **how), module))
 
 
 @pytest.fixture(scope="module")
