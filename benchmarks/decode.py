@@ -27,7 +27,7 @@ prepare_environment()  # before torch is imported
 
 from benchmarks.contenders import LIMITED, NAMES, OURS, Contender, Setting, can, opened  # noqa: E402
 from benchmarks.llama import LlamaCpp  # noqa: E402
-from benchmarks.machine import QUIET, Watch, facts  # noqa: E402
+from benchmarks.machine import QUIET, Watch, asked, facts  # noqa: E402
 from benchmarks.prompts import PROMPTS  # noqa: E402
 from engine.contract import BasslineError, Request, Sampling  # noqa: E402
 
@@ -51,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     result: dict[str, Any] = {
         "question": "decode",
-        "options": {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()},
+        "options": asked(options),
         "machine": facts(),
         "turns": [],
     }
@@ -132,7 +132,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         default=Path(".venv-peers/bin/python"),
         help="where `make bench-peers` put llama.cpp",
     )
-    parser.add_argument("--json", help="write everything measured to this file")
+    parser.add_argument("--json", type=Path, help="write everything measured to this file")
     return parser.parse_args(arguments)
 
 

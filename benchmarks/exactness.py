@@ -27,7 +27,7 @@ prepare_environment()  # before torch is imported
 
 import torch  # noqa: E402
 
-from benchmarks.machine import facts  # noqa: E402
+from benchmarks.machine import asked, facts  # noqa: E402
 from benchmarks.models import answers, loaded  # noqa: E402
 from benchmarks.prompts import PROMPTS  # noqa: E402
 from engine.contract import BasslineError, Request, Sampling  # noqa: E402
@@ -79,7 +79,7 @@ class Case:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
-    result: dict[str, Any] = {"question": "exactness", "options": vars(options), "machine": facts(), "cases": []}
+    result: dict[str, Any] = {"question": "exactness", "options": asked(options), "machine": facts(), "cases": []}
     try:
         for precision in options.precision:
             for case in cases(precision, options):
@@ -105,7 +105,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--max-tokens", type=int, default=512)
     parser.add_argument("--ahead", type=int, default=4, help="tokens guessed in every step")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", help="write everything found to this file")
+    parser.add_argument("--json", type=Path, help="write everything found to this file")
     return parser.parse_args(arguments)
 
 

@@ -32,7 +32,7 @@ from engine.device import prepare_environment
 prepare_environment()  # before torch is imported
 
 from benchmarks.humaneval_problems import Problem, chosen, problems  # noqa: E402
-from benchmarks.machine import QUIET, facts  # noqa: E402
+from benchmarks.machine import QUIET, asked, facts  # noqa: E402
 from benchmarks.models import gguf_of  # noqa: E402
 from benchmarks.picking.bench import Bench, OpenRunner  # noqa: E402
 from benchmarks.picking.measures import LOWEST, bin_of, rate  # noqa: E402
@@ -119,7 +119,7 @@ def run(
     done = [records.done[problem.name] for problem in wanted]
     result = {
         "question": "picking",
-        "options": {name: value if isinstance(value, _PLAIN) else str(value) for name, value in vars(options).items()},
+        "options": asked(options),
         "machine": facts(),
         "sides": {side: asdict(ready) for side, ready in bench.ready.items()},
         "others_load": max(record.others_load for record in done),
@@ -134,7 +134,6 @@ def run(
 
 # Records that differ in one of these do not belong together.
 _SETTINGS = ("model", "precision", "peer", "n", "temperature", "max_tokens", "rate_answers", "repeat")
-_PLAIN = (str, int, float, list)
 
 
 def measure_missing(picking: Picking, wanted: Sequence[Problem], records: Records) -> None:

@@ -1,5 +1,6 @@
 """What a figure was measured on, and whether the machine was quiet enough to believe it."""
 
+import argparse
 import datetime
 import os
 import platform
@@ -8,6 +9,7 @@ import time
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -32,6 +34,16 @@ def others_load(seconds: float = 0.5) -> float:
     before = sum(own.cpu_times()[:2])
     busy = psutil.cpu_percent(interval=seconds) / 100 * (os.cpu_count() or 1)
     return max(0.0, busy - (sum(own.cpu_times()[:2]) - before) / seconds)
+
+
+def asked(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of a run as they belong into its record: of files only the names, for folders are one machine's."""
+    files = {
+        name: Path(value).name
+        for name, value in vars(options).items()
+        if isinstance(value, Path) or (isinstance(value, str) and Path(value).is_absolute())
+    }
+    return vars(options) | files
 
 
 class Watch:

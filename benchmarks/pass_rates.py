@@ -26,7 +26,7 @@ prepare_environment()  # before torch is imported
 
 from benchmarks.humaneval_problems import Problem, chosen, problems  # noqa: E402
 from benchmarks.humaneval_verdicts import reports  # noqa: E402
-from benchmarks.machine import facts  # noqa: E402
+from benchmarks.machine import asked, facts  # noqa: E402
 from benchmarks.our_engine import OurEngine  # noqa: E402
 from engine.contract import (  # noqa: E402
     BasslineError,
@@ -49,7 +49,7 @@ Z = NormalDist().inv_cdf(0.975)
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
-    result: dict[str, Any] = {"question": "pass rates", "options": vars(options), "machine": facts(), "problems": {}}
+    result: dict[str, Any] = {"question": "pass rates", "options": asked(options), "machine": facts(), "problems": {}}
     try:
         tasks = chosen(problems(), options.tasks)
         engines = {
@@ -87,7 +87,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--max-tokens", type=int, default=512)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=60.0, help="after which no further problem is begun")
-    parser.add_argument("--json", help="write everything found to this file")
+    parser.add_argument("--json", type=Path, help="write everything found to this file")
     return parser.parse_args(arguments)
 
 

@@ -24,7 +24,7 @@ from engine.device import prepare_environment
 
 prepare_environment()  # before torch is imported
 
-from benchmarks.machine import QUIET, facts, others_load  # noqa: E402
+from benchmarks.machine import QUIET, asked, facts, others_load  # noqa: E402
 from benchmarks.models import loaded  # noqa: E402
 from benchmarks.prompts import PROMPTS  # noqa: E402
 from engine.contract import Request, Sampling  # noqa: E402
@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
         steps[n] = list(timed_steps(model, ragged, n, options.steps))
     result = {
         "question": "step",
-        "options": vars(options),
+        "options": asked(options),
         "machine": facts(),
         "others_load": max(loads),
         "void": max(loads) > QUIET,
@@ -76,7 +76,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--model", default="default")
     parser.add_argument("-n", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--json", help="write everything measured to this file")
+    parser.add_argument("--json", type=Path, help="write everything measured to this file")
     return parser.parse_args(arguments)
 
 

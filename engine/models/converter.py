@@ -53,7 +53,7 @@ def _convert_gguf(source: Path, folder: Path, precision: str, reporter: child.Re
         parsed = load_gguf_checkpoint(str(source))
         config = AutoConfig.for_model(**parsed["config"])
         tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name, local_files_only=True)
-    except (ValueError, KeyError, NotImplementedError) as error:
+    except (ValueError, KeyError, NotImplementedError) as error:  # the last is transformers', for kinds it cannot read
         raise UnsupportedModel(f"{source.name} holds a {header.architecture!r} model, which cannot be run.") from error
     for role, id_ in header.special_ids.items():  # transformers 5.17 gets them wrong
         setattr(tokenizer, f"{role}_token", tokenizer.convert_ids_to_tokens(id_))

@@ -1,8 +1,12 @@
 """Whether the machine was quiet: what is busy, less what is ours."""
 
+import json
+from argparse import Namespace
+from pathlib import Path
+
 import pytest
 
-from benchmarks.machine import Watch
+from benchmarks.machine import Watch, asked
 
 
 def test_the_load_of_others_is_what_is_busy_less_our_own(monkeypatch):
@@ -27,3 +31,17 @@ def test_the_clocks_go_forward_and_hold_our_work():
     after = Watch._clocks()
     assert all(late >= early for early, late in zip(before, after, strict=True))
     assert after[2] > before[2]
+
+
+def test_a_record_names_files_and_no_folder_of_one_machine() -> None:
+    options = Namespace(json=Path("/home/me/out.json"), model="/home/me/x.gguf", precision="auto", gguf=None, n=[1, 8])
+    told = {"json": "out.json", "model": "x.gguf", "precision": "auto", "gguf": None, "n": [1, 8]}
+    assert asked(options) == told
+
+
+def test_the_records_that_are_kept_name_no_folder_of_one_machine() -> None:
+    records = sorted((Path(__file__).parents[2] / "benchmarks" / "results").glob("*.json"))
+    assert records
+    for record in records:
+        options = json.loads(record.read_text(encoding="utf-8"))["options"]
+        assert not [value for value in options.values() if isinstance(value, str) and "/" in value]
