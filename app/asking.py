@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtWidgets import QFileDialog
 
 from app.run_settings import RunSettings
-from app.running import Running
+from app.running import RunController
 from app.widgets.main_window import MainWindow
 from app.words import tr
 from engine.contract import BasslineError, Ready, Request, Turn
@@ -22,7 +22,7 @@ class Asking(QObject):
 
     fix_wanted = Signal(object)
 
-    def __init__(self, window: MainWindow, running: Running, parent: QObject | None = None):
+    def __init__(self, window: MainWindow, running: RunController, parent: QObject | None = None):
         super().__init__(parent)
         self._window, self._running = window, running
         self._files: list[Attachment] = []

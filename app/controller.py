@@ -16,17 +16,17 @@ from app.dialogs import question
 from app.engines import SCRIPTED
 from app.fitting import Fitting
 from app.history import History
-from app.judging import Judging
+from app.judging import TOGGLES, TestController
 from app.loading import ModelLoading, OpenEngine
 from app.models import Models
 from app.preferences import Preferences
 from app.preparing import Preparing
-from app.running import Running
+from app.running import RunController
 from app.saving import Saving
 from app.servers import Servers
 from app.showing import Showing
 from app.situation import Situation
-from app.testing import OpenRunner, Testing
+from app.testing import OpenRunner, RunnerConnection
 from app.theme import Theme
 from app.unsent import Unsent
 from app.ways_out import WaysOut
@@ -36,6 +36,7 @@ from app.widgets.start_page import Example, examples
 from app.widgets.status_line import drafts_do_not_pay
 from app.words import tr
 from engine.contract import BasslineError, LoadFailed, Ready, Request, RunFinished
+from engine.session.driver import TestPolicy
 from engine.session.run import Run
 
 
@@ -59,9 +60,9 @@ class Controller(QObject):
         self._closing = False
         self._question: question.Question | None = None  # whether to close, while it stands
         self.loading = ModelLoading(open_engine, self)
-        self.running = Running(self.loading, self)
-        self.testing = Testing(open_runner, self)
-        self.judging = Judging(window, self.running, self.testing, self)
+        self.runner = RunnerConnection(open_runner, self)
+        self.running = RunController(self.loading, self.runner, self._test_policy, window.tests.text, self)
+        self.tests = TestController(window, self.running, self.runner, self)
         self.preparing = Preparing(window, self.loading, self)
         self.fitting = Fitting(window, self.loading, self)
         self.asking = Asking(window, self.running, self)
@@ -69,14 +70,12 @@ class Controller(QObject):
         self.commanding = Commanding(window, theme, self)
         self.ways_out = WaysOut(window, self.generate, self)
         self.announcing = Announcing(window, self)
-        self.history = History(window, self.loading, self.running, self.testing, history, self)
+        self.history = History(window, self.loading, self.running, history, self)
         self.preferences = Preferences(window, theme, self.history, settings, self)
         self.unsent = Unsent(window, self.running, self.history, settings.with_name("unsent.json"), self)
         self.servers = Servers(window, self)
         self.models = Models(window, theme, self.loading, self)
-        self.showing = Showing(
-            window, self.loading, self.running, self.testing, self.situation, self.asking.length_in_words, self
-        )
+        self.showing = Showing(window, self.loading, self.running, self.situation, self.asking.length_in_words, self)
         self._connect()
         self.showing.refresh()
 
@@ -123,9 +122,9 @@ class Controller(QObject):
         self.asking.fix_wanted.connect(self.start)
         self.running.finished.connect(self._finished)
         self.loading.failed.connect(self._load_failed)
-        for news in (self.testing.told, window.notice.said, window.status.flashed, self.running.told):
+        for news in (window.notice.said, window.status.flashed, self.running.told):
             news.connect(self.announcing.say)
-        for step in (self.loading.changed, self.running.changed, self.running.finished, self.testing.changed):
+        for step in (self.loading.changed, self.running.changed, self.running.finished, self.running.tests_changed):
             step.connect(self._keep_question_true)
         self.running.stuck.connect(self._offer_force)
         self.preferences.changed.connect(self._heed_settings)
@@ -180,7 +179,6 @@ class Controller(QObject):
             self.window.loading.stopping()
         self.loading.cancel()
         self.running.stop()
-        self.testing.cancel()
 
     def next_passing(self) -> None:
         if self.run is not None:
@@ -230,7 +228,7 @@ class Controller(QObject):
         self.fitting.close()
         self.showing.refresh()
         self.window.let_go()
-        self.testing.close()
+        self.runner.close()
         for part in (self.preferences, self.unsent, self.servers, self.models, self.history):
             part.close()
         self.closed.emit(self.loading.close())
@@ -263,8 +261,12 @@ class Controller(QObject):
     @Slot()
     def _heed_settings(self) -> None:
         self.saving.editor = self.preferences.settings.editor
-        self.judging.allowed = self.preferences.settings.run_code
         self.showing.refresh()
+
+    def _test_policy(self) -> TestPolicy:
+        """What the user wants now; nothing runs by itself where that is switched off."""
+        allowed = self.preferences.settings.run_code
+        return TestPolicy(*(allowed and self.window.is_on(toggle) for toggle in TOGGLES))
 
     def situation(self) -> Situation:
         """What the actions ask: which of them make sense now."""
@@ -276,7 +278,7 @@ class Controller(QObject):
             preloading=self.loading.preloading is not None,
             running=self.running.busy,
             stopping=run is not None and run.state == "stopping",
-            testing=self.testing.busy,
+            testing=self.running.testing,
             closing=self._closing,
             past=self.history.past is not None,
             may_run_code=self.preferences.settings.run_code,

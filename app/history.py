@@ -8,8 +8,7 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from app.loading import ModelLoading
 from app.run_settings import RunSettings
-from app.running import Running
-from app.testing import Testing
+from app.running import RunController
 from app.widgets.history_panel import HistoryPanel
 from app.widgets.main_window import MainWindow
 from app.widgets.past_strip import PastStrip
@@ -39,13 +38,12 @@ class History(QObject):
         self,
         window: MainWindow,
         loading: ModelLoading,
-        running: Running,
-        testing: Testing,
+        running: RunController,
         file: Path,
         parent: QObject | None = None,
     ):
         super().__init__(parent)
-        self._window, self._loading, self._running, self._testing = window, loading, running, testing
+        self._window, self._loading, self._running = window, loading, running
         self.keeping = True
         self.past: Kept | None = None
         self._journal: Journal | None = None
@@ -83,7 +81,7 @@ class History(QObject):
         self._running.began.connect(self._begin)
         self._running.in_view.connect(self._viewed)
         self._loading.drained.connect(self._drained)
-        for news in (self._running.changed, self._running.finished, self._testing.changed):
+        for news in (self._running.changed, self._running.finished, self._running.tests_changed):
             news.connect(self._note)
         self._strip.use_again.connect(self.use_again)
         self.panel.closed.connect(self._window.actions_by_id["history"].trigger)
@@ -117,7 +115,7 @@ class History(QObject):
 
     @property
     def _busy(self) -> bool:
-        return self._running.busy or self._testing.busy or self._loading.busy
+        return self._running.busy or self._running.testing or self._loading.busy
 
     # What was kept comes back.
 

@@ -1,45 +1,50 @@
-"""One run after another, from Generate to the engine's last word."""
+"""One run after another, from Generate to the last verdict."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.engine_thread import Together
 from app.loading import ModelLoading
+from app.testing import RunnerConnection
 from app.words import tr
-from engine.contract import (
-    Add,
-    Cancel,
-    CandidateFinished,
-    Generate,
-    LoadFailed,
-    ModelChoice,
-    Request,
-    RunFinished,
-)
+from engine.contract import Cancel, CandidateFinished, LoadFailed, ModelChoice, Request, RunFinished
+from engine.runner.protocol import Answer, CancelTest, Lamps, Test, TestFinished
+from engine.session.driver import ConsentQuestion, Effect, FirstPass, RefusedTests, RunDriver, TestPolicy
 from engine.session.provenance import Provenance
 from engine.session.run import Run
 
 FORCE_MS = 3000
 
 
-class Running(QObject):
-    """Knows the run in view and tells the engine what becomes of it."""
+class RunController(QObject):
+    """Owns the run in view and its driver, and carries messages between the driver, the engine and the test runner."""
 
     in_view = Signal(object)  # a Run: new, or an old one that is looked at again
     began = Signal(object)  # a Run that was handed to the engine just now, for the first time or to go on
     heard = Signal(tuple)  # events that came together, after the run has taken them in
-    candidate_ended = Signal(int)
     finished = Signal(object)  # RunFinished
+    tests_changed = Signal()  # there is news of tests
     stuck = Signal()  # Stop was asked for three seconds ago, and the engine has not answered
+    for_the_user = Signal(object)  # ConsentQuestion, RefusedTests or FirstPass
     told = Signal(str)  # a sentence for who does not see the window
     changed = Signal()
 
-    def __init__(self, loading: ModelLoading, parent: QObject | None = None):
+    def __init__(
+        self,
+        loading: ModelLoading,
+        runner: RunnerConnection,
+        policy: Callable[[], TestPolicy],
+        tests: Callable[[], str],
+        parent: QObject | None = None,
+    ):
+        """``policy`` and ``tests``: as they stand in the window now."""
         super().__init__(parent)
-        self.run: Run | None = None
-        self._loading = loading
+        self.driver: RunDriver | None = None
+        self._loading, self._runner = loading, runner
+        self._policy, self._tests = policy, tests
+        self._consents = set[str]()
         self._waiting: Callable[[], None] | None = None  # what begins as soon as the models are there
         self._patience = QTimer(self)
         self._patience.setSingleShot(True)
@@ -47,11 +52,21 @@ class Running(QObject):
         loading.ready_for.connect(self._models_are_there)
         loading.failed.connect(self._no_models)
         loading.said.connect(self._hear)
+        runner.answered.connect(self._answered)
+
+    @property
+    def run(self) -> Run | None:
+        """The run in view."""
+        return self.driver.run if self.driver else None
 
     @property
     def busy(self) -> bool:
         """The engine has not said its last word on the run in view."""
         return self.run is not None and not self.run.ended
+
+    @property
+    def testing(self) -> bool:
+        return self.driver is not None and self.driver.testing
 
     def start(self, request: Request, choice: ModelChoice, tests: str) -> None:
         """A new run; the models are loaded first when they are not there yet."""
@@ -59,42 +74,36 @@ class Running(QObject):
         def begin() -> None:
             run = Run(_new_name(), request, tests)
             run.provenance = Provenance(self._loading.loaded, self._loading.ready)
-            self._begin(run, request)
+            self.show(run)
+            assert self.driver is not None
+            self._begin(run, self.driver.begin())
 
         self._when_loaded(choice, begin)
 
     def more(self, count: int, choice: ModelChoice) -> None:
         """``count`` further candidates of the run in view, whether it goes on or has ended. Raises BadRequest."""
-        run = self.run
-        if run is None:
+        driver = self.driver
+        if driver is None:
             return
-        request = run.more(count)
-        if not run.ended:
-            run.expect(request)
-            self._loading.submit(Add(run.name, count))
+        driver.run.more(count)  # raises before a model is loaded for it
+        if driver.run.ended:
+            self._when_loaded(choice, lambda: self._begin(driver.run, driver.more(count)))
+        else:
+            self._perform(driver.more(count))
             self.changed.emit()
-            return
-
-        def go_on() -> None:
-            run.reopen(request)
-            self._begin(run, request)
-
-        self._when_loaded(choice, go_on)
 
     def show(self, run: Run) -> None:
         """Put a run into view that nothing is asked of."""
-        self.run = run
+        self.cancel_tests()
+        self.driver = RunDriver(run, self._policy, tests=self._tests, consents=self._consents)
         self.in_view.emit(run)
         self.changed.emit()
 
     def stop(self) -> None:
-        """Ask for an end; it has come when the engine says so."""
+        """Ask for an end of the run and its tests; it has come when the engine says so."""
         self._waiting = None
-        if self.run is not None and not self.run.ended:
-            if self.run.state != "stopping":
-                self._patience.start(FORCE_MS)
-            self.run.stop()
-            self._loading.submit(Cancel(self.run.name))
+        if self.driver is not None:
+            self._perform(self.driver.stop())
         self.changed.emit()
 
     def stop_one(self, number: int) -> None:
@@ -111,6 +120,44 @@ class Running(QObject):
     def close(self) -> None:
         self._waiting = None
         self._patience.stop()
+
+    # Tests.
+
+    def policy_changed(self) -> None:
+        if self.driver is not None:
+            self._perform(self.driver.policy_changed())
+
+    def run_tests(self) -> None:
+        if self.driver is not None:
+            self._perform(self.driver.run_tests())
+
+    def cancel_tests(self) -> None:
+        if self.driver is not None:
+            self._perform(self.driver.cancel_tests())
+
+    def answer_consent(self, given: bool) -> None:
+        if self.driver is not None:
+            self._perform(self.driver.answer_consent(given))
+
+    # What the driver wants done.
+
+    def _perform(self, effects: Iterable[Effect]) -> None:
+        tests = False
+        for effect in effects:
+            match effect:
+                case Test() | CancelTest():
+                    tests = True
+                    if not self._runner.send(effect) and self.driver is not None:
+                        self.driver.cancel_tests()
+                        break
+                case ConsentQuestion() | RefusedTests() | FirstPass():
+                    self.for_the_user.emit(effect)
+                case _:
+                    if isinstance(effect, Cancel) and not self._patience.isActive():
+                        self._patience.start(FORCE_MS)
+                    self._loading.submit(effect)
+        if tests:
+            self.tests_changed.emit()
 
     def _when_loaded(self, choice: ModelChoice, do: Callable[[], None]) -> None:
         if self._loading.has(choice):
@@ -129,29 +176,41 @@ class Running(QObject):
     def _no_models(self, event: LoadFailed) -> None:
         self._waiting = None
 
-    def _begin(self, run: Run, request: Request) -> None:
-        if run is not self.run:
-            self.show(run)
+    def _begin(self, run: Run, effects: list[Effect]) -> None:
         self.began.emit(run)
-        self._loading.submit(Generate(run.name, request))
+        self._perform(effects)
         self.changed.emit()
+
+    # What the engine and the test runner say.
 
     @Slot(tuple)
     def _hear(self, events: Together) -> None:
-        event = events[-1]
-        if self.run is None or getattr(event, "run", None) != self.run.name:
+        event, driver = events[-1], self.driver
+        if driver is None or getattr(event, "run", None) != driver.run.name:
             return
-        for each in events:
-            self.run.apply(each)
+        effects = [effect for each in events for effect in driver.engine_event(each)]
         self.heard.emit(events)
         if isinstance(event, CandidateFinished):
-            self.candidate_ended.emit(event.candidate)
-            ended = sum(candidate.ended for candidate in self.run.candidates.values())
-            self.told.emit(tr("{n} of {all} candidates have ended").format(n=ended, all=len(self.run.candidates)))
+            ended = sum(candidate.ended for candidate in driver.run.candidates.values())
+            self.told.emit(tr("{n} of {all} candidates have ended").format(n=ended, all=len(driver.run.candidates)))
         elif isinstance(event, RunFinished):
             self._patience.stop()
             self.finished.emit(event)
             self.told.emit(tr("The run has ended: {outcome}").format(outcome=tr(event.outcome)))
+        self._perform(effects)
+
+    @Slot(object)
+    def _answered(self, answer: Answer) -> None:
+        assert not isinstance(answer, Lamps)
+        number = self.run.number_of(answer.id) if self.run else None
+        if self.driver is None or self.run is None or number is None:
+            return
+        effects = self.driver.runner_answer(answer)
+        if isinstance(answer, TestFinished):
+            words = tr("Candidate {number}: tests {label}")
+            self.told.emit(words.format(number=number, label=self.run.candidates[number].tests_label))
+        self.tests_changed.emit()
+        self._perform(effects)
 
 
 def _new_name() -> str:

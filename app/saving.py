@@ -11,7 +11,7 @@ from PySide6.QtGui import QDesktopServices
 
 from app.clipboard import copy_text
 from app.dialogs import places
-from app.running import Running
+from app.running import RunController
 from app.widgets.main_window import MainWindow
 from app.words import tr
 from engine.contract import BasslineError
@@ -26,7 +26,7 @@ class Saving(QObject):
     files with.
     """
 
-    def __init__(self, window: MainWindow, running: Running, parent: QObject | None = None):
+    def __init__(self, window: MainWindow, running: RunController, parent: QObject | None = None):
         super().__init__(parent)
         self._window, self._running = window, running
         self.editor = ""

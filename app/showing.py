@@ -7,9 +7,8 @@ from PySide6.QtCore import QObject, Slot
 from app.engine_thread import Together
 from app.item_models.rate import Rate
 from app.loading import ModelLoading
-from app.running import Running
+from app.running import RunController
 from app.situation import Situation
-from app.testing import Testing
 from app.widgets.main_window import MainWindow
 from app.widgets.status_line import model_in_words, preload_in_words, run_in_title, run_in_words
 from engine.contract import CandidateFinished, Loading, Ready, RunFinished, StepDone, TextAdded
@@ -27,8 +26,7 @@ class Showing(QObject):
         self,
         window: MainWindow,
         loading: ModelLoading,
-        running: Running,
-        testing: Testing,
+        running: RunController,
         situation: Callable[[], Situation],
         length: Callable[[Ready | None], str],
         parent: QObject | None = None,
@@ -46,7 +44,7 @@ class Showing(QObject):
         running.heard.connect(self._note)
         running.finished.connect(self._finished)
         running.changed.connect(self.refresh)
-        testing.changed.connect(self._tested)
+        running.tests_changed.connect(self._tested)
         window.prompt.textChanged.connect(self.refresh)
         window.tests.textChanged.connect(self.refresh)
         window.page.chosen.connect(self.refresh)
@@ -123,7 +121,7 @@ class Showing(QObject):
         self._window.candidates.touch_all()
         self.refresh()
 
-    @Slot(int)
-    def _tested(self, number: int) -> None:
+    @Slot()
+    def _tested(self) -> None:
         self._window.candidates.touch_all()
         self.refresh()

@@ -8,7 +8,7 @@ from PySide6.QtCore import QObject, QTimer, Slot
 
 from app.background import Errand
 from app.history import History
-from app.running import Running
+from app.running import RunController
 from app.widgets.main_window import MainWindow
 from engine.contract import BasslineError
 from engine.session.export import save
@@ -23,7 +23,7 @@ class Unsent(QObject):
     """
 
     def __init__(
-        self, window: MainWindow, running: Running, history: History, file: Path, parent: QObject | None = None
+        self, window: MainWindow, running: RunController, history: History, file: Path, parent: QObject | None = None
     ):
         super().__init__(parent)
         self._window, self._running, self._history, self._file = window, running, history, file

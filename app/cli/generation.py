@@ -3,11 +3,10 @@
 import contextlib
 import queue
 import threading
-import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from app.cli.interrupts import on_interrupt
 from app.cli.progress import Progress
@@ -18,30 +17,27 @@ from engine.contract import (
     Close,
     Engine,
     Event,
-    Generate,
     Load,
     LoadFailed,
     ModelChoice,
     Ready,
     Request,
     RunFinished,
-    RunStarted,
 )
 from engine.runner.forms import parse
 from engine.runner.lamps import same_process_sentence
 from engine.runner.needs import same_process
 from engine.runner.protocol import (
     Answer,
-    ConsentNeeded,
+    CancelTest,
     Lamps,
     Test,
     TestFinished,
-    TestProgress,
-    TestStarted,
 )
+from engine.session.driver import ConsentQuestion, Effect, FirstPass, RefusedTests, RunDriver, TestPolicy
 from engine.session.provenance import Provenance
 from engine.session.recorder import Recorder
-from engine.session.run import Candidate, Run
+from engine.session.run import Run
 
 _NAME = "run"
 _TICK_S = 0.1
@@ -110,18 +106,18 @@ class Generation:
         self.interrupted = False
         self._engine, self._open_runner, self._progress = engine, open_runner, progress
         self._ask_consent, self._recorder = ask_consent, recorder
-        self._agreed: set[str] = set()  # kinds of consent, as ConsentNeeded names them
-        self._testing = bool(job.tests)
+        self._consents = set[str]()  # kinds, as ConsentNeeded names them
+        policy = TestPolicy(as_finished=True, stop_at_first_pass=job.first_pass)
+        self._driver = RunDriver(self.run, lambda: policy, consents=self._consents, environment=job.environment)
         self._runner: Runner | None = None
         self._inbox: queue.SimpleQueue[Event | Answer | Interrupt] = queue.SimpleQueue()
-        self._started_at = 0.0
 
     def play(self) -> None:
         """Raises ConsentMissing before anything was loaded."""
         thread = threading.Thread(target=self._serve, name="engine", daemon=True)
         with contextlib.ExitStack() as at_end:
             at_end.callback(self._progress.close)
-            if self._testing:
+            if self.job.tests:
                 self._runner = self._open_runner(self._inbox.put)
                 at_end.callback(self._runner.close)
                 self._agree()
@@ -156,12 +152,10 @@ class Generation:
     def _must_agree(self, kind: str, sentence: str) -> None:
         if not self._ask_consent(sentence):
             raise ConsentMissing(f"{sentence} Nothing was run; add --yes to run the code all the same.")
-        self._agreed.add(kind)
+        self._consents.add(kind)
 
     def _over(self) -> bool:
-        if self.load_failed or (self.interrupted and self.run.state == "waiting"):
-            return True
-        return self.run.ended and (not self._testing or self.run.tested)
+        return bool(self.load_failed) or (self.interrupted and self.run.state == "waiting") or self._driver.over
 
     def _take_next(self) -> None:
         try:
@@ -172,94 +166,71 @@ class Generation:
         if isinstance(message, Interrupt):
             self._interrupt()
         elif isinstance(message, Answer):
-            self._tests_say(message)
+            self._hear_runner(message)
         else:
-            self._engine_says(message)
-        if self._testing:
-            self._hand_over()
+            self._hear_engine(message)
 
-    def _engine_says(self, event: Event) -> None:
-        if isinstance(event, RunStarted):
-            self._started_at = time.monotonic()
-        elif isinstance(event, Ready):
-            self.ready = event
-            self._engine.submit(Generate(_NAME, self.job.request))
-            self.run.provenance = Provenance(self.job.choice, event)
-            if self._recorder is not None:
-                self._recorder.begin(self.run)
+    def _hear_engine(self, event: Event) -> None:
+        if isinstance(event, Ready):
+            self._ready(event)
         elif isinstance(event, LoadFailed):
             self.load_failed = event
-        self.run.apply(event)
+        effects = self._driver.engine_event(event)
         if self._recorder is not None:
             self._recorder.note(self.run)
             if isinstance(event, CandidateFinished):
                 self._recorder.flush()  # what is told of as finished outlives a kill
         self._progress.event(event, self.run)
+        self._perform(effects)
 
-    def _tests_say(self, answer: Answer) -> None:
-        if isinstance(answer, Lamps):
-            return
-        number = self.run.number_of(answer.id)
+    def _ready(self, event: Ready) -> None:
+        self.ready = event
+        self.run.provenance = Provenance(self.job.choice, event)
+        self._perform(self._driver.begin())
+        if self._recorder is not None:
+            self._recorder.begin(self.run)
+
+    def _hear_runner(self, answer: Answer) -> None:
+        number = None if isinstance(answer, Lamps) else self.run.number_of(answer.id)
         if number is None:
             return
-        candidate = self.run.candidates[number]
-        match answer:
-            case TestStarted():
-                self.run.test_progress(number, 0, answer.total)
-            case TestProgress():
-                self.run.test_progress(number, candidate.tests_done + 1, candidate.tests_total)
-            case TestFinished():
-                if self._testing:  # after Ctrl-C the last words of cancelled tests are no verdicts
-                    self.run.record(number, answer.report, time.monotonic() - self._started_at)
-                    if self._recorder is not None:
-                        self._recorder.note(self.run)
-                    self._first_pass(candidate)
-            case ConsentNeeded():
-                self._consent_needed(number, answer)
+        effects = self._driver.runner_answer(answer)
+        if isinstance(answer, TestFinished) and self._recorder is not None:
+            self._recorder.note(self.run)
         self._progress.tested(self.run, number)
+        self._perform(effects)
 
-    def _first_pass(self, candidate: Candidate) -> None:
-        """Where one is enough, the run has what it was asked for."""
-        if self.job.first_pass and candidate.passed:
-            self._progress.note(f"Candidate {candidate.number} passed; the others are stopped.")
-            self._stop_testing()
-            if not self.run.ended:
-                self.run.stop()
-                self._engine.submit(Cancel(_NAME))
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Test():
+                    assert self._runner is not None
+                    self._runner.test(effect)
+                    if (number := self.run.number_of(effect.id)) is not None:
+                        self._progress.tested(self.run, number)
+                case CancelTest():
+                    if self._runner is not None:
+                        self._runner.cancel(effect.id)
+                case ConsentQuestion():
+                    self._answer(effect)
+                case RefusedTests():
+                    self._progress.note(effect.sentence)
+                case FirstPass():
+                    self._progress.note(f"Candidate {effect.candidate} passed; the others are stopped.")
+                    self._perform(self._driver.cancel_tests())
+                case _:
+                    self._engine.submit(effect)
 
-    def _consent_needed(self, number: int, asked: ConsentNeeded) -> None:
-        if asked.kind in self._agreed or self._ask_consent(asked.sentence):
-            self._agreed.add(asked.kind)
-            self._test(number)
-        else:
+    def _answer(self, asked: ConsentQuestion) -> None:
+        given = self._ask_consent(asked.sentence)
+        if not given:
             self._progress.note(f"{asked.sentence} The tests were not run; add --yes to run them all the same.")
-            self._stop_testing()
-
-    def _hand_over(self) -> None:
-        for number in self.run.next_to_test():
-            self._test(number)
-
-    def _test(self, number: int) -> None:
-        assert self._runner is not None
-        name = self.run.queue_test(number)
-        code = self.run.candidates[number].code
-        agreed: dict[str, Any] = dict.fromkeys(self._agreed, True)
-        self._runner.test(Test(name, code, self.job.tests, environment=self.job.environment, **agreed))
-        self._progress.tested(self.run, number)
+        self._perform(self._driver.answer_consent(given))
 
     def _interrupt(self) -> None:
         self.interrupted = True
         self._progress.note("Stopping; Ctrl-C once more leaves at once.")
-        self._stop_testing()
         if self.ready:
-            self.run.stop()
-            self._engine.submit(Cancel(_NAME))
+            self._perform(self._driver.stop())
         else:
             self._engine.submit(Cancel())
-
-    def _stop_testing(self) -> None:
-        self._testing = False
-        for number, candidate in self.run.candidates.items():
-            if self._runner and candidate.test_state in ("queued", "running"):
-                self._runner.cancel(self.run.test_name(number))
-        self.run.forget_queued_tests()

@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from benchmarks.machine import others_load
@@ -11,7 +11,6 @@ from benchmarks.our_engine import FORGET
 from benchmarks.picking.records import Outcome, Trial
 from engine.contract import (
     BasslineError,
-    Cancel,
     CandidateFinished,
     Close,
     Closed,
@@ -20,6 +19,7 @@ from engine.contract import (
     Generate,
     Load,
     LoadFailed,
+    Message,
     ModelChoice,
     Ready,
     Request,
@@ -27,6 +27,7 @@ from engine.contract import (
 )
 from engine.runner.protocol import Answer, ConsentNeeded, Lamps, Test, TestFinished
 from engine.runner.report import Report
+from engine.session.driver import Effect, RunDriver, TestPolicy
 from engine.session.run import Run
 
 _SILENCE_S = 300.0  # without any event; nothing here takes that long
@@ -88,20 +89,19 @@ class Bench:
         """
         self._count += 1
         run = Run(f"trial-{self._count}", request, tests)
-        engine, finished_s, stopped = self._engines[side], dict[int, float](), False
+        policy = TestPolicy(as_finished=True, stop_at_first_pass=stop_at_pass)
+        driver, finished_s = RunDriver(run, lambda: policy), dict[int, float]()
         start = time.monotonic()
-        engine.submit(Generate(run.name, request))
-        while not (run.ended and run.tested):
+        self._perform(side, driver.begin())
+        while not driver.over:
             message = self._next()
-            now = time.monotonic() - start
+            if isinstance(message, Answer):
+                effects = driver.runner_answer(_unattended(message))
+            else:
+                effects = driver.engine_event(message)
             if isinstance(message, CandidateFinished):
-                finished_s[message.candidate] = now
-            self._take(run, message, now)
-            for number in run.next_to_test():
-                self._runner.test(Test(run.queue_test(number), run.candidates[number].code, tests))
-            if stop_at_pass and run.first_passing_s is not None and not stopped:
-                stopped = True
-                engine.submit(Cancel(run.name))
+                finished_s[message.candidate] = time.monotonic() - start
+            self._perform(side, effects)
         ended_s = time.monotonic() - start
         if run.state == "failed":
             raise BasslineError(run.reason)
@@ -114,14 +114,12 @@ class Bench:
             self._wait(Closed)
         self._runner.close()
 
-    def _take(self, run: Run, message: Event | Answer, now: float) -> None:
-        if not isinstance(message, Answer):
-            run.apply(message)
-        elif isinstance(message, TestFinished | ConsentNeeded) and (number := run.number_of(message.id)) is not None:
-            if isinstance(message, ConsentNeeded):  # nobody is there to agree: it counts as not passed
-                run.record(number, Report("needs-in-process", "split", message.sentence), now)
-            else:
-                run.record(number, message.report, now)
+    def _perform(self, side: str, effects: Sequence[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Test):
+                self._runner.test(effect)
+            elif isinstance(effect, Message):
+                self._engines[side].submit(effect)
 
     def _next(self) -> Event | Answer:
         try:
@@ -133,6 +131,13 @@ class Bench:
         while not isinstance(message := self._next(), kinds):
             pass
         return message
+
+
+def _unattended(answer: Answer) -> Answer:
+    """Nobody is there to agree to anything: tests that need it count as not passed."""
+    if isinstance(answer, ConsentNeeded):
+        return TestFinished(answer.id, Report("needs-in-process", "split", answer.sentence))
+    return answer
 
 
 def _outcomes(run: Run, finished_s: Mapping[int, float]) -> list[Outcome]:

@@ -4,6 +4,7 @@ No thread, no clock and no file in here. Whoever owns a run hands it every event
 in which they arrive, and asks it what to do next. Times are seconds since the run started.
 """
 
+import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -33,6 +34,8 @@ _OUTCOMES = {
     "refused": "failed",
     "failed": "failed",
 }
+IN_TEST = ("queued", "running")
+_test_numbers = itertools.count(1)  # a test that was cancelled and one that follows it are never taken for each other
 _METRICS = (
     *("steps", "device", "precision", "drafter", "policy", "acceptance"),
     *("plain_step_share", "mean_draft_length", "speedup", "width"),
@@ -62,7 +65,7 @@ class Run:
         self.metrics: Metrics | None = None
         self.first_passing_s: float | None = None
         self._fingerprints: dict[int, Fingerprint] = {}
-        self._tests_edition = 1
+        self._tests_on_their_way: dict[str, int] = {}  # name -> candidate
 
     @classmethod
     def restored(cls, name: str, request: Request, tests: str, candidates: Iterable[Candidate]) -> "Run":
@@ -83,7 +86,7 @@ class Run:
     @property
     def tested(self) -> bool:
         """Nothing is left to test: every candidate that ended has its verdict."""
-        busy = any(c.test_state in ("queued", "running") for c in self.candidates.values())
+        busy = any(c.test_state in IN_TEST for c in self.candidates.values())
         return not busy and not self.next_to_test()
 
     # What the engine says.
@@ -191,12 +194,17 @@ class Run:
 
     # What the tests say.
 
-    def change_tests(self, tests: str) -> None:
-        """Other tests: every verdict so far is void, and reports that are still on their way no longer count."""
-        self.tests, self._tests_edition, self.first_passing_s = tests, self._tests_edition + 1, None
+    def change_tests(self, tests: str) -> list[str]:
+        """Other tests: every verdict so far is void, and reports that are still on their way no longer count.
+
+        The names of the tests that are still on their way.
+        """
+        left = self.forget_queued_tests()
+        self.tests, self.first_passing_s = tests, None
         for candidate in self.candidates.values():
             candidate.report, candidate.test_state, candidate.fails_like = None, "not run", None
             candidate.tests_done = candidate.tests_total = 0
+        return left
 
     def next_to_test(self) -> list[int]:
         """Candidates that ended with some code (failed ones aside) and were not handed to the tests yet.
@@ -217,19 +225,17 @@ class Run:
         """Mark as handed over; the name to give the test, which ``number_of`` reads."""
         for candidate in self._sharing(number):
             candidate.test_state, candidate.report, candidate.tests_done = "queued", None, 0
-        return self.test_name(number)
-
-    def test_name(self, number: int) -> str:
-        return f"{self.name}/{self._tests_edition}/{number}"
+        name = f"{self.name}/{number}/{next(_test_numbers)}"
+        self._tests_on_their_way[name] = number
+        return name
 
     def number_of(self, test: str) -> int | None:
-        """The candidate that a test's name belongs to; None for another run's and for tests since changed."""
-        run_and_edition, _, number = test.rpartition("/")
-        return int(number) if run_and_edition == f"{self.name}/{self._tests_edition}" else None
+        """The candidate that a test's name belongs to; None for another run's, and for one that no longer counts."""
+        return self._tests_on_their_way.get(test)
 
     def test_progress(self, number: int, done: int, total: int) -> None:
         for candidate in self._sharing(number):
-            if candidate.test_state in ("queued", "running"):  # progress may arrive after the verdict
+            if candidate.test_state in IN_TEST:  # progress may arrive after the verdict
                 candidate.test_state, candidate.tests_done, candidate.tests_total = "running", done, total
 
     def record(self, number: int, report: Report, at_s: float) -> None:
@@ -241,11 +247,14 @@ class Run:
         if report.verdict == "pass" and (self.first_passing_s is None or at_s < self.first_passing_s):
             self.first_passing_s = at_s
 
-    def forget_queued_tests(self) -> None:
-        """Tests were cancelled: candidates without a verdict are *not run* again."""
+    def forget_queued_tests(self) -> list[str]:
+        """Tests were cancelled: candidates without a verdict are *not run* again. The names of those tests."""
+        names = [n for n, at in self._tests_on_their_way.items() if self.candidates[at].test_state in IN_TEST]
+        self._tests_on_their_way.clear()
         for candidate in self.candidates.values():
-            if candidate.test_state in ("queued", "running"):
+            if candidate.test_state in IN_TEST:
                 candidate.test_state, candidate.tests_done = "not run", 0
+        return names
 
     def _sharing(self, number: int) -> list[Candidate]:
         """The candidate, and those with the same code byte for byte."""

@@ -30,7 +30,6 @@ def test_at_most_one_sentence_in_two_seconds_and_the_last_counts(qtbot: QtBot, m
 def test_a_run_is_told_without_its_tokens(on: Stage) -> None:
     told = list[str]()
     on.controller.running.told.connect(told.append)
-    on.controller.testing.told.connect(told.append)
     on.window.notice.said.connect(told.append)
     on.generate(2)
     on.finish()

@@ -355,12 +355,12 @@ def test_real_runner_answers_cross_into_the_main_thread(
     from engine.runner.client import RunnerClient
 
     on = open_stage()
-    on.controller.testing._open_runner = RunnerClient  # type: ignore[assignment]
+    on.controller.runner._open_runner = RunnerClient  # type: ignore[assignment]
     on.write()
     on.generate(3)
     on.finish()
     on.do("run_tests")
-    qtbot.waitUntil(lambda: not on.controller.testing.busy, timeout=30_000)
+    qtbot.waitUntil(lambda: not on.controller.running.testing, timeout=30_000)
     run = on.controller.run
     assert run is not None
     found = {number: candidate.report.verdict for number, candidate in run.candidates.items() if candidate.report}
