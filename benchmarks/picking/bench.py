@@ -87,6 +87,16 @@ class Bench:
 
         Raises BasslineError when the run fails.
         """
+        run, finished_s, ended_s = self._play(side, request, tests, stop_at_pass)
+        outcomes, width = _outcomes(run, finished_s), run.metrics.width if run.metrics else 0
+        return Trial(side, request.candidates, turn, run.first_passing_s, ended_s, outcomes, width)
+
+    def play(self, side: str, request: Request, tests: str) -> Run:
+        """As ``trial``, and the whole run comes back."""
+        return self._play(side, request, tests, stop_at_pass=False)[0]
+
+    def _play(self, side: str, request: Request, tests: str, stop_at_pass: bool) -> tuple[Run, dict[int, float], float]:
+        """The run, when each candidate had finished, and when all had ended; seconds since Generate."""
         self._count += 1
         run = Run(f"trial-{self._count}", request, tests)
         policy = TestPolicy(as_finished=True, stop_at_first_pass=stop_at_pass)
@@ -102,11 +112,9 @@ class Bench:
             if isinstance(message, CandidateFinished):
                 finished_s[message.candidate] = time.monotonic() - start
             self._perform(side, effects)
-        ended_s = time.monotonic() - start
         if run.state == "failed":
             raise BasslineError(run.reason)
-        outcomes, width = _outcomes(run, finished_s), run.metrics.width if run.metrics else 0
-        return Trial(side, request.candidates, turn, run.first_passing_s, ended_s, outcomes, width)
+        return run, finished_s, time.monotonic() - start
 
     def close(self) -> None:
         for engine in self._engines.values():
