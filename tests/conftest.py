@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,8 @@ import pytest  # noqa: E402
 from engine.device import prepare_environment  # noqa: E402
 
 prepare_environment()
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs in its background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if TYPE_CHECKING:
     from engine.models.loaded import LoadedModel

@@ -100,7 +100,10 @@ class RunDriver:
         self._all = self._none = False  # of this run is tested, whatever the policy says
         self._waiting: list[int] = []  # candidates whose tests need consent
         self._question = ""  # the kind that was asked for
-        self._refused = ""  # the text of tests that was refused last
+        self._looked_at, self._objection = (
+            "",
+            "",
+        )  # the text of tests that was looked at last, and what is wrong with it
 
     @property
     def testing(self) -> bool:
@@ -140,7 +143,7 @@ class RunDriver:
 
         Tests other than the run's void its verdicts.
         """
-        self._all, self._none, self._refused = True, False, ""
+        self._all, self._none, self._looked_at = True, False, ""
         return self._hand_over()
 
     def policy_changed(self) -> list[Effect]:
@@ -202,11 +205,11 @@ class RunDriver:
         tests = self._tests()
         if not tests.strip():
             return []
-        if tests != self.run.tests or self._refused:
-            if sentence := objection(tests):
-                again, self._refused = tests == self._refused, tests
-                return [] if again else [RefusedTests(sentence)]
-            self._refused = ""
+        again = tests == self._looked_at
+        if not again:
+            self._looked_at, self._objection = tests, objection(tests)
+        if self._objection:
+            return [] if again else [RefusedTests(self._objection)]
         effects: list[Effect] = []
         if tests != self.run.tests:
             self._waiting = []

@@ -208,6 +208,13 @@ def test_tests_that_cannot_be_used_are_refused_once_and_again_when_asked() -> No
     assert len(desk.ends(3)) == 3
 
 
+def test_tests_that_could_never_be_used_are_refused_as_well() -> None:
+    desk = Desk(tests="assert f( ==")
+    (refused,) = desk.ends(1)
+    assert isinstance(refused, RefusedTests)
+    assert desk.ends(2) == []
+
+
 def test_consent_is_asked_once_for_all_that_wait() -> None:
     desk = Desk()
     first, second = only(desk.ends(1)), only(desk.ends(2))
