@@ -103,7 +103,7 @@ class RunDriver:
         self._looked_at, self._objection = (
             "",
             "",
-        )  # the text of tests that was looked at last, and what is wrong with it
+        )  # tests, and what is wrong with them
 
     @property
     def testing(self) -> bool:
