@@ -1,6 +1,6 @@
 """One of the n answers: its text and its code, what the engine counted, what the tests said, whom it is like."""
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from engine.contract import Request
@@ -17,6 +17,19 @@ _VERDICT_STATES = {
     "needs-in-process": "needs consent",
     "infra": "error",
 }
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a candidate comes from: the ``arm`` that proposed it (see session/arms.py), the title of the ``model``,
+    and the candidate that it corrects (``of``, 0 for none). Empty for one of a run that asks once."""
+
+    arm: str = ""
+    model: str = ""
+    of: int = 0
+
+
+ONCE = Origin()
 
 
 @dataclass
@@ -49,6 +62,7 @@ class Candidate:
     fails_like: Likeness | None = None
     group: int = 0
     around: tuple[str, str] = ("", "")
+    origin: Origin = ONCE
     _pieces: list[str] = field(default_factory=list, repr=False)
     _block: CodeBlock | None = field(default=None, repr=False)
 
@@ -143,6 +157,7 @@ def as_dict(candidate: Candidate) -> dict[str, Any]:
         "stop_reason": candidate.stop_reason,
         "tests": report
         and {"verdict": report.verdict, "passed": report.passed, "failed": report.failed, "why": candidate.why},
+        **({"origin": asdict(candidate.origin)} if candidate.origin != ONCE else {}),
     }
 
 

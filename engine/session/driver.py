@@ -7,9 +7,22 @@ and the clock is handed in: the window, the command line and the benchmarks only
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from engine.contract import Add, Cancel, CandidateFinished, Event, Generate, Message, Request
+from engine.contract import (
+    Add,
+    Cancel,
+    CandidateFinished,
+    Event,
+    Generate,
+    Load,
+    LoadFailed,
+    Message,
+    Ready,
+    Request,
+    RunFinished,
+    TextAdded,
+)
 from engine.runner.forms import BrokenTests, parse
 from engine.runner.protocol import (
     Answer,
@@ -22,8 +35,11 @@ from engine.runner.protocol import (
     TestStarted,
 )
 from engine.runner.report import Report
+from engine.session.arms import Proposal
+from engine.session.candidate import Candidate
 from engine.session.provenance import Provenance
 from engine.session.run import IN_TEST, Run
+from engine.session.search import Search
 
 
 @dataclass(frozen=True)
@@ -84,11 +100,12 @@ class RunDriver:
         tests: Callable[[], str] | None = None,
         consents: set[str] | None = None,
         environment: str = "",
+        search: Search | None = None,
         clock: Callable[[], float] = time.monotonic,
     ):
         """``policy`` and ``tests`` give what the user wants at the moment of the call; without ``tests`` those of the
         run are used. ``consents``: kinds that the user has agreed to, shared by all runs of a session. ``environment``:
-        whose packages the tests may use.
+        whose packages the tests may use. ``search``: go on until a candidate passes.
         """
         self.run = run
         self.legs: list[Leg] = []
@@ -100,10 +117,10 @@ class RunDriver:
         self._all = self._none = False  # of this run is tested, whatever the policy says
         self._waiting: list[int] = []  # candidates whose tests need consent
         self._question = ""  # the kind that was asked for
-        self._looked_at, self._objection = (
-            "",
-            "",
-        )  # tests, and what is wrong with them
+        self._looked_at = self._objection = ""  # tests, and what is wrong with them
+        self._search = search
+        self._proposal: Proposal | None = None  # whose model is being loaded
+        self._leg_began_s = 0.0  # after the run's beginning
 
     @property
     def testing(self) -> bool:
@@ -113,12 +130,21 @@ class RunDriver:
     @property
     def over(self) -> bool:
         """Nothing more comes by itself: the engine has said its last word, and no test is on its way."""
-        return self.run.ended and not self.testing
+        return self.run.ended and not self.testing and not self.searching
+
+    @property
+    def searching(self) -> bool:
+        """It goes on until a candidate passes, and may still ask for more."""
+        return self._search is not None
 
     # What the user asks for.
 
     def begin(self) -> list[Effect]:
         self._started_at = self._clock()
+        if self._search is not None:
+            origin = self._search.current
+            for candidate in self.run.candidates.values():
+                candidate.origin = origin
         return self._generate(self.run.request)
 
     def more(self, count: int) -> list[Effect]:
@@ -132,7 +158,9 @@ class RunDriver:
 
     def stop(self) -> list[Effect]:
         """End the run and its tests. The run has ended when the engine says so."""
-        effects: list[Effect] = []
+        self._search = None
+        effects: list[Effect] = [Cancel()] if self._proposal is not None else []
+        self._proposal = None
         if not self.run.ended:
             self.run.stop()
             effects.append(Cancel(self.run.name))
@@ -159,7 +187,7 @@ class RunDriver:
         """To the last ConsentQuestion. After a no nothing is tested any more until the user asks for it."""
         waiting, self._waiting = self._waiting, []
         if not given:
-            self._none = True
+            self._none, self._search = True, None
             return self.cancel_tests()
         self._consents.add(self._question)
         return [self._test(number) for number in waiting]
@@ -167,9 +195,20 @@ class RunDriver:
     # What the engine and the test runner say.
 
     def engine_event(self, event: Event) -> list[Effect]:
-        self.run.apply(event)
-        ours = isinstance(event, CandidateFinished) and event.run == self.run.name
-        return self._hand_over() if ours and self._wanted else []
+        if isinstance(event, Ready | LoadFailed):
+            return self._model_answered(event)
+        self.run.apply(self._shifted(event))
+        effects: list[Effect] = []
+        if getattr(event, "run", None) == self.run.name:
+            if isinstance(event, CandidateFinished) and self._wanted:
+                effects += self._hand_over()
+            if isinstance(event, CandidateFinished | RunFinished):
+                effects += self._go_on()
+        return effects
+
+    def tick(self) -> list[Effect]:
+        """Time has passed; to be called a few times a second while ``searching``."""
+        return self._go_on() if self._out_of_time else []
 
     def runner_answer(self, answer: Answer) -> list[Effect]:
         """The last words of a test that was cancelled are no verdict, nor are those on tests that have changed."""
@@ -183,7 +222,7 @@ class RunDriver:
             case TestProgress():
                 self.run.test_progress(number, candidate.tests_done + 1, candidate.tests_total)
             case TestFinished():
-                return self._verdict(number, answer.report)
+                return self._verdict(number, answer.report) + self._go_on()
             case ConsentNeeded():
                 return self._consent_needed(number, answer)
         return []
@@ -194,11 +233,14 @@ class RunDriver:
     def _wanted(self) -> bool:
         """Whether candidates are tested without being asked for; never what a stop has cut off a moment ago."""
         policy = self._policy()
-        wanted = policy.as_finished or policy.stop_at_first_pass or self._all
+        wanted = policy.as_finished or policy.stop_at_first_pass or self._all or self.searching
         return wanted and not self._none and self.run.state != "stopping"
 
     def _generate(self, request: Request) -> list[Effect]:
         self.legs.append(Leg(request, self.run.provenance))
+        if self._search is not None:
+            self.run.decisions = [decision.to_dict() for decision in self._search.decisions]
+        self._leg_began_s = self._now_s
         return [Generate(self.run.name, request)]
 
     def _hand_over(self) -> list[Effect]:
@@ -209,6 +251,7 @@ class RunDriver:
         if not again:
             self._looked_at, self._objection = tests, objection(tests)
         if self._objection:
+            self._search = None
             return [] if again else [RefusedTests(self._objection)]
         effects: list[Effect] = []
         if tests != self.run.tests:
@@ -228,8 +271,10 @@ class RunDriver:
 
     def _verdict(self, number: int, report: Report) -> list[Effect]:
         self.run.record(number, report, self._clock() - self._started_at)
-        if not (self._policy().stop_at_first_pass and self.run.candidates[number].passed):
+        to_stop = self._policy().stop_at_first_pass or self.searching
+        if not (to_stop and self.run.candidates[number].passed):
             return []
+        self._search = None
         if self.run.ended or self.run.state == "stopping":
             return [FirstPass(number, stopped=False)]
         self.run.stop()
@@ -243,6 +288,87 @@ class RunDriver:
             return []
         self._question = answer.kind
         return [ConsentQuestion(answer.kind, answer.sentence)]
+
+    # Until one passes.
+
+    @property
+    def _now_s(self) -> float:
+        return self._clock() - self._started_at
+
+    @property
+    def _out_of_time(self) -> bool:
+        return self._search is not None and self._now_s >= self._search.budget.seconds
+
+    def _shifted(self, event: Event) -> Event:
+        """The engine counts from the beginning of a leg, and a run that searches from its own."""
+        if self._search is not None and isinstance(event, TextAdded | CandidateFinished):
+            return replace(event, at_s=event.at_s + self._leg_began_s)
+        return event
+
+    def _go_on(self) -> list[Effect]:
+        """Ask for more, or end the search, when there is reason to."""
+        search, run = self._search, self.run
+        if search is None or self._proposal is not None:
+            return []
+        if self._out_of_time:
+            return self.stop()
+        if not run.ended:
+            return self._refill(search)
+        if self.testing:
+            return []  # its verdict may be the pass
+        self._leg_ended(search)
+        proposal = search.next(run, self._now_s) if run.state == "finished" else None
+        if proposal is None:
+            self._search = None
+            return []
+        if proposal.model != search.loaded:
+            self._proposal = proposal
+            return [Load(search.ladder[proposal.model].choice)]
+        return self._follow(proposal)
+
+    def _refill(self, search: Search) -> list[Effect]:
+        if self.run.state == "stopping":
+            return []
+        own = self._of_this_leg()
+        count = search.refill(self.run, self._now_s - self._leg_began_s, sum(c.ended for c in own))
+        if not count:
+            return []
+        request = replace(self.legs[-1].request, candidates=count, first_candidate=max(self.run.candidates) + 1)
+        self.run.expect(request, search.current)
+        return [Add(self.run.name, count)]
+
+    def _of_this_leg(self) -> list[Candidate]:
+        first = self.legs[-1].request.first_candidate
+        return [candidate for number, candidate in self.run.candidates.items() if number >= first]
+
+    def _leg_ended(self, search: Search) -> None:
+        """What was asked for when the engine was just done never began: another leg takes these numbers."""
+        own = self._of_this_leg()
+        lost = [c.number for c in own if c.started_s is None and c.stop_reason == "cancelled"]
+        self.run.withdraw(lost)
+        search.leg_ended(self._now_s - self._leg_began_s, len(own) - len(lost))
+
+    def _follow(self, proposal: Proposal) -> list[Effect]:
+        self.run.reopen(proposal.request, proposal.origin)
+        return self._generate(proposal.request)
+
+    def _model_answered(self, event: Ready | LoadFailed) -> list[Effect]:
+        """The model of a proposal is there, or another arm has to do without it."""
+        search, proposal, self._proposal = self._search, self._proposal, None
+        if search is None or proposal is None:
+            return []
+        if isinstance(event, Ready):
+            search.loaded = proposal.model
+            self.run.provenance = replace(self.run.provenance, choice=search.ladder[proposal.model].choice, ready=event)
+            return self._follow(proposal)
+        before = search.ladder[search.loaded].choice
+        search.give_up_model(proposal.model)
+        again = search.next(self.run, self._now_s)
+        if again is None:
+            self._search = None
+            return []
+        self._proposal = again  # the engine may have let go of what was loaded before
+        return [Load(before if again.model == search.loaded else search.ladder[again.model].choice)]
 
 
 def objection(tests: str) -> str:

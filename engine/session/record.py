@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from engine.contract import Metrics, ModelChoice, Ready, Request
 from engine.contract.wire import part_from_json, part_to_json
 from engine.runner.report import Report
-from engine.session.candidate import Candidate, around
+from engine.session.candidate import ONCE, Candidate, Origin, around
 from engine.session.provenance import Provenance
 from engine.session.run import Run
 
@@ -56,6 +56,7 @@ def run_row(run: Run) -> Row:
         "metrics": _json(run.metrics),
         "prompt_tokens": run.prompt_tokens,
         "first_passing_s": run.first_passing_s,
+        "decisions": json.dumps(run.decisions) if run.decisions else None,
     }
 
 
@@ -68,6 +69,7 @@ def candidate_row(candidate: Candidate) -> Row:
         "text": _bytes(candidate.text),
         "report": json.dumps(candidate.report.to_dict()) if candidate.report else None,
         "passed": candidate.passed,
+        "origin": None if candidate.origin == ONCE else json.dumps(asdict(candidate.origin)),
         **{name: getattr(candidate, name) for name in _COUNTS},
     }
 
@@ -84,6 +86,7 @@ def kept(row: Mapping[str, Any], candidates: list[Mapping[str, Any]]) -> Kept:
     run.metrics = part_from_json(row["metrics"], Metrics) if row["metrics"] else None
     run.prompt_tokens = run.prompt_done = row["prompt_tokens"]
     run.first_passing_s = row["first_passing_s"]
+    run.decisions = json.loads(row["decisions"]) if row["decisions"] else []
     run.provenance = Provenance(
         part_from_json(row["choice"], ModelChoice) if row["choice"] else None,
         part_from_json(row["loaded"], Ready) if row["loaded"] else None,
@@ -97,7 +100,9 @@ def _candidate(row: Mapping[str, Any], request: Request) -> Candidate:
     if state in ("queued", "running"):
         state, reason = "stopped", "cancelled"
     counts = {name: row[name] for name in _COUNTS}
-    candidate = Candidate(row["number"], int(row["seed"]), around=around(request), **counts)
+    origin = Origin(**json.loads(row["origin"])) if row["origin"] else ONCE
+    whole = ("", "") if origin.of else around(request)  # a correction is a chat about the code, and whole itself
+    candidate = Candidate(row["number"], int(row["seed"]), around=whole, origin=origin, **counts)
     candidate.state, candidate.stop_reason = state, reason
     if row["report"]:
         candidate.report = Report.from_dict(json.loads(row["report"]))

@@ -209,7 +209,16 @@ def _take_back(work: Sequence[_Job], fresh: Sequence[_Noted]) -> None:
 
 
 def _run_mark(run: Run) -> _Mark:
-    return run.request, run.tests, run.state, run.outcome, run.metrics, run.prompt_tokens, run.first_passing_s
+    return (
+        run.request,
+        run.tests,
+        run.state,
+        run.outcome,
+        run.metrics,
+        run.prompt_tokens,
+        run.first_passing_s,
+        len(run.decisions),
+    )
 
 
 def _mark(candidate: Candidate) -> _Mark:

@@ -20,11 +20,12 @@ from engine.contract import (
     StepDone,
     TextAdded,
 )
+from engine.contract.request import MAX_CANDIDATES
 from engine.runner.report import Report
 from engine.selection.grouping import Fingerprint, first_alike, groups, same_failure
 from engine.selection.ranking import Entry, rank
 from engine.selection.variety import offer_of_heat
-from engine.session.candidate import Candidate, around, as_dict, test_state
+from engine.session.candidate import ONCE, Candidate, Origin, around, as_dict, test_state
 from engine.session.provenance import Provenance
 
 _OUTCOMES = {
@@ -64,6 +65,7 @@ class Run:
         self.totals: StepDone | None = None
         self.metrics: Metrics | None = None
         self.first_passing_s: float | None = None
+        self.decisions: list[dict[str, Any]] = []  # of a search, as session/search.py records them
         self._fingerprints: dict[int, Fingerprint] = {}
         self._tests_on_their_way: dict[str, int] = {}  # name -> candidate
 
@@ -179,18 +181,24 @@ class Run:
         """
         return replace(self.request, candidates=count, first_candidate=max(self.candidates, default=0) + 1)
 
-    def reopen(self, request: Request) -> None:
+    def reopen(self, request: Request, origin: Origin = ONCE) -> None:
         """A run that has ended goes on with ``request``, as ``more`` gave it. What there is stays, whatever happens."""
         assert self.ended, "a run that goes on takes further candidates by Add"
         self.state = "waiting"
         self.outcome = self.reason = self.details = ""
-        self.expect(request)
+        self.expect(request, origin)
 
-    def expect(self, request: Request) -> None:
+    def expect(self, request: Request, origin: Origin = ONCE) -> None:
         """Further candidates, as ``more`` gave them, are queued from now on; the engine takes them up when it can."""
         for number in request.numbers:
-            self._candidate(number)
-        self.request = replace(self.request, candidates=len(self.candidates))
+            self.candidates[number] = Candidate(number, request.seed, around=around(request), origin=origin)
+        self.request = replace(self.request, candidates=min(len(self.candidates), MAX_CANDIDATES))
+
+    def withdraw(self, numbers: Iterable[int]) -> None:
+        """These were expected, and never began."""
+        for number in numbers:
+            del self.candidates[number]
+        self.request = replace(self.request, candidates=min(len(self.candidates), MAX_CANDIDATES))
 
     # What the tests say.
 
@@ -297,6 +305,7 @@ class Run:
         return {
             "candidates": [as_dict(c) for _, c in sorted(self.candidates.items())],
             "metrics": self._metrics_dict(),
+            **({"decisions": self.decisions} if self.decisions else {}),
         }
 
     def _metrics_dict(self) -> dict[str, Any]:

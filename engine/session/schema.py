@@ -42,8 +42,14 @@ def _first(db: sqlite3.Connection) -> None:
         db.execute("CREATE TABLE words (text TEXT NOT NULL)")
 
 
+def _search(db: sqlite3.Connection) -> None:
+    """Runs that go on until one passes: what was decided, and where a candidate comes from."""
+    db.execute("ALTER TABLE runs ADD COLUMN decisions TEXT")
+    db.execute("ALTER TABLE candidates ADD COLUMN origin TEXT")
+
+
 # The n-th makes version n of version n - 1. Never change one that was released; add another.
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first,)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _search)
 
 
 def connect(path: Path, busy_s: float, check: bool = False) -> sqlite3.Connection:

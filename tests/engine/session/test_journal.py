@@ -13,6 +13,7 @@ import pytest
 
 from engine.contract import CandidateFinished, Request, RunFinished, TextAdded
 from engine.session import schema
+from engine.session.candidate import Origin
 from engine.session.export import export_run
 from engine.session.journal import HistoryUnavailable, Journal, NotInHistory
 from engine.session.record import title
@@ -62,6 +63,17 @@ class TestRoundTrip:
         assert back.candidates == run.candidates  # texts, counts, reports, lamps and who is like whom
         assert back.ranking() == run.ranking()
         assert back.result() == run.result()
+
+    def test_where_candidates_come_from_and_what_was_decided_come_back(self, file: Path) -> None:
+        run = a_full_run()
+        run.candidates[2].origin = Origin("repair", "Small", 1)
+        run.decisions = [{"at_s": 1.0, "arm": "repair"}]
+        (id,) = keep(file, run)
+        journal = opened(file)
+        back = journal.load(id).run
+        journal.close()
+        assert [c.origin for c in back.candidates.values()] == [Origin(), Origin("repair", "Small", 1), Origin()]
+        assert back.result()["decisions"] == run.decisions
 
     @pytest.mark.parametrize("text", ["\ud800 half a pair", "\0 nul", "\r\nx\r", "\ufeff\u2028", "\U0001f600\x1b[31m"])
     def test_any_text(self, file: Path, text: str) -> None:
@@ -182,7 +194,7 @@ class TestList:
     @pytest.mark.parametrize("indexed", [True, False])
     def test_search(self, file: Path, indexed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         if not indexed:
-            monkeypatch.setattr(schema, "MIGRATIONS", (lambda db: schema._first(_WithoutTrigrams(db)),))
+            monkeypatch.setattr(schema, "MIGRATIONS", (lambda db: schema._first(_WithoutTrigrams(db)), schema._search))
         squares, primes = a_full_run("Squares of ÄPFEL"), a_full_run("Primes 100%")
         finish_extra = CandidateFinished("r", 9, "done", "stop", "```\nroman_to_int = 'ß'\n```", 1, 0, 0, None, 1.0)
         primes.reopen(primes.more(1))

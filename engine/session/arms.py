@@ -1,0 +1,204 @@
+"""Ways of going on when no candidate has passed yet, and which of them to take next.
+
+Every arm proposes what it would ask for; taken is the proposal with the most expected passes per second. What is
+expected starts from pass rates that were measured once (resources/arms.toml) and falls with every candidate of this
+run that failed. All is computed from the run and from costs that are handed in, so the same run decides the same.
+"""
+
+import functools
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import cattrs
+
+from engine.contract import BadRequest, BasslineError, ModelChoice, Request
+from engine.selection.languages import fenced
+from engine.session.candidate import Candidate, Origin
+from engine.session.run import Run
+from engine.session.turns import fix
+
+_FILE = Path(__file__).parents[2] / "resources" / "arms.toml"
+BATCH = 8  # candidates of one proposal
+FRESH, TOLD, REPAIR, LARGER = "fresh", "told", "repair", "larger model"
+_TOLD = """\
+{prompt}
+
+Answers that were tried before failed this test, among others:
+
+{test}"""
+_LONGEST_TEST = 2_000  # characters
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be spent until one candidate passes. Raises BadRequest for what cannot be."""
+
+    candidates: int = 64
+    seconds: float = 120.0
+
+    def __post_init__(self) -> None:
+        if self.candidates < 1:
+            raise BadRequest(f"The most candidates must be at least 1, not {self.candidates}.")
+        if not 0 < self.seconds < float("inf"):
+            raise BadRequest(f"The time budget must be a positive number of seconds, not {self.seconds}.")
+
+
+@dataclass(frozen=True)
+class Chance:
+    """How likely one candidate of an arm passes, as a Beta distribution of so many ``passes`` and ``fails``."""
+
+    arm: str
+    passes: float
+    fails: float
+    model: str = ""  # empty: any
+
+    def after(self, failed: int) -> float:
+        return self.passes / (self.passes + self.fails + failed)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model that can be asked, smallest first in a ladder. ``speed``: seconds per candidate against the first one's;
+    ``load_s``: until it can be asked, where it is not loaded."""
+
+    choice: ModelChoice
+    title: str
+    speed: float = 1.0
+    load_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What arms look at. ``loaded``: the place in ``ladder`` of the model that is loaded; ``first``: what was asked
+    first; ``candidate_s``: measured seconds per candidate of the loaded model; ``left``: candidates that may follow.
+    """
+
+    run: Run
+    first: Request
+    ladder: Sequence[Model]
+    loaded: int
+    candidate_s: float
+    left: int
+
+    @property
+    def count(self) -> int:
+        return min(BATCH, self.left)
+
+    def asks(self, request: Request) -> Request:
+        """``request`` for candidates with the next numbers, so that no seed is used twice."""
+        number = max(self.run.candidates, default=0) + 1
+        return replace(request, candidates=self.count, first_candidate=number, overrides={})
+
+    def failed(self, arm: str, model: str) -> int:
+        """Candidates of that arm that were tested and did not pass."""
+        own = (c for c in self.run.candidates.values() if (c.origin.arm, c.origin.model) == (arm, model))
+        return sum(c.report is not None and not c.passed for c in own)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """``chance`` and ``seconds`` are those of one candidate; ``load_s`` comes once, before the first."""
+
+    origin: Origin
+    request: Request
+    model: int
+    chance: float
+    seconds: float
+    load_s: float = 0.0
+
+    @property
+    def worth(self) -> float:
+        """Chance that at least one passes, per second."""
+        n = self.request.candidates
+        return (1 - (1 - self.chance) ** n) / (self.load_s + n * self.seconds)
+
+
+Arm = Callable[[Outlook], Iterable[Proposal]]
+
+
+def fresh(now: Outlook) -> Iterator[Proposal]:
+    """Further candidates of the same request."""
+    title = now.ladder[now.loaded].title
+    chance = chance_of(FRESH, title).after(now.failed(FRESH, title))
+    yield Proposal(Origin(FRESH, title), now.asks(now.first), now.loaded, chance, now.candidate_s)
+
+
+def told(now: Outlook) -> Iterator[Proposal]:
+    """Further candidates that see the test which most of those before failed."""
+    if now.first.mode != "chat" or not (test := _common_failure(now.run)):
+        return
+    title = now.ladder[now.loaded].title
+    prompt = _TOLD.format(prompt=now.first.prompt, test=fenced(test))
+    chance = chance_of(TOLD, title).after(now.failed(TOLD, title))
+    request = now.asks(replace(now.first, prompt=prompt))
+    yield Proposal(Origin(TOLD, title), request, now.loaded, chance, now.candidate_s)
+
+
+def repair(now: Outlook) -> Iterator[Proposal]:
+    """Corrections of the best failing candidate that was not corrected before."""
+    start = best_failing(now.run)
+    if start is None:
+        return
+    title = now.ladder[now.loaded].title
+    try:
+        request = now.asks(fix(now.run, start.number, now.first.seed))
+    except BasslineError:
+        return
+    chance = chance_of(REPAIR, title).after(now.failed(REPAIR, title))
+    yield Proposal(Origin(REPAIR, title, start.number), request, now.loaded, chance, now.candidate_s)
+
+
+def larger_model(now: Outlook) -> Iterator[Proposal]:
+    """The same request to the next model of the ladder."""
+    at = now.loaded + 1
+    if at >= len(now.ladder):
+        return
+    model, here = now.ladder[at], now.ladder[now.loaded]
+    chance = chance_of(LARGER, model.title).after(now.failed(FRESH, model.title))
+    seconds = now.candidate_s * model.speed / here.speed
+    yield Proposal(Origin(FRESH, model.title), now.asks(now.first), at, chance, seconds, model.load_s)
+
+
+def best_failing(run: Run) -> Candidate | None:
+    """The candidate with the most tests passed that nothing was corrected from yet; of those with equal behaviour, and
+    of those that are as good, the first one counts. None where nothing failed in a way that could be told."""
+    corrected = {c.origin.of for c in run.candidates.values()}
+    corrected |= {c.group for n, c in run.candidates.items() if n in corrected}
+    failing = [
+        c
+        for number, c in sorted(run.candidates.items())
+        if c.report is not None and not c.passed and c.why and number not in corrected and c.group not in corrected
+    ]
+    return max(failing, key=lambda c: c.report.passed if c.report else 0, default=None)
+
+
+def _common_failure(run: Run) -> str:
+    """The failing assert, with its values, that the most candidates failed; the first one among equals."""
+    whys = [test.why for c in run.candidates.values() if c.report for test in c.report.tests if test.why]
+    asserts = [why.partition(", where ")[0] for why in whys if why.startswith("assert ")]
+    return max(asserts, key=asserts.count, default="")[:_LONGEST_TEST]
+
+
+ARMS: dict[str, Arm] = {FRESH: fresh, TOLD: told, REPAIR: repair, LARGER: larger_model}
+
+
+def proposals(now: Outlook, arms: Iterable[str] = ARMS) -> list[Proposal]:
+    """What can be done next, best first; none where no candidate may follow."""
+    if now.left < 1:
+        return []
+    found = [proposal for name in arms for proposal in ARMS[name](now)]
+    return sorted(found, key=lambda proposal: -proposal.worth)
+
+
+@functools.cache
+def _chances() -> tuple[Chance, ...]:
+    rows = tomllib.loads(_FILE.read_text(encoding="utf-8"))["chance"]
+    return tuple(cattrs.Converter(forbid_extra_keys=True).structure(rows, list[Chance]))
+
+
+def chance_of(arm: str, model: str) -> Chance:
+    """What was measured for that arm with that model; with any model where that one was not measured."""
+    known = [chance for chance in _chances() if chance.arm == arm]
+    return next((chance for chance in known if chance.model == model), known[0])

@@ -1,0 +1,118 @@
+"""Until one passes: what a run asks for next, within a budget of seconds and candidates.
+
+A Search is asked whenever something has changed, and keeps every decision with what it was made from. It has no clock
+of its own: the same run and the same times give the same decisions.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from engine.contract import Request
+from engine.contract.wire import part_from_json, part_to_json
+from engine.session.arms import ARMS, BATCH, FRESH, Budget, Model, Outlook, Proposal, proposals
+from engine.session.candidate import Origin
+from engine.session.run import Run
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was asked for ``at_s`` seconds after the run began, and what else was considered: arm -> worth."""
+
+    at_s: float
+    origin: Origin
+    model: str
+    request: Request
+    considered: dict[str, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "at_s": round(self.at_s, 3),
+            "arm": self.origin.arm,
+            "of": self.origin.of,
+            "model": self.model,
+            "considered": self.considered,
+            "request": part_to_json(self.request),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "Decision":
+        origin = Origin(fields["arm"], fields["model"], fields["of"])
+        request = part_from_json(fields["request"], Request)
+        return cls(fields["at_s"], origin, fields["model"], request, dict(fields["considered"]))
+
+
+class Search:
+    """``ladder``: the models that may be asked, smallest first; ``loaded`` is the place of the one that is."""
+
+    def __init__(self, budget: Budget, ladder: Sequence[Model], loaded: int = 0, arms: Iterable[str] = ARMS):
+        self.budget, self.ladder, self.loaded = budget, list(ladder), loaded
+        self.decisions: list[Decision] = []
+        self._arms = tuple(arms)
+        self._spent_s: dict[str, float] = {}  # by the model's title, with candidates that ended
+        self._ended: dict[str, int] = {}
+
+    @property
+    def title(self) -> str:
+        return self.ladder[self.loaded].title
+
+    @property
+    def current(self) -> Origin:
+        """Where the candidates that are being written come from."""
+        return self.decisions[-1].origin
+
+    def first(self, request: Request) -> Request:
+        """What the run begins with."""
+        request = replace(request, candidates=min(BATCH, self.budget.candidates), goal="first")
+        self.decisions.append(Decision(0.0, Origin(FRESH, self.title), self.title, request))
+        return request
+
+    def left(self, run: Run) -> int:
+        """Candidates that may still be asked for."""
+        return max(0, self.budget.candidates - len(run.candidates))
+
+    def leg_ended(self, seconds: float, candidates: int) -> None:
+        """A part of the run took so long for so many candidates."""
+        self._spent_s[self.title] = self._spent_s.get(self.title, 0.0) + seconds
+        self._ended[self.title] = self._ended.get(self.title, 0) + candidates
+
+    def refill(self, run: Run, seconds: float, ended: int) -> int:
+        """How many candidates of the present kind should join those being written, ``ended`` of which took
+        ``seconds`` so far."""
+        if self.current.arm != FRESH:
+            return 0
+        missing = min(BATCH - sum(not c.ended for c in run.candidates.values()), self.left(run))
+        if missing < 1 or not ended:
+            return 0
+        best = self._best(run, seconds, ended)
+        return missing if best and best[0].origin == self.current else 0
+
+    def next(self, run: Run, at_s: float) -> Proposal | None:
+        """What to ask for now that nothing is being written; None when there is nothing left to try."""
+        best = self._best(run, 0.0, 0)
+        if not best:
+            return None
+        chosen = best[0]
+        considered = {_label(proposal): round(proposal.worth, 6) for proposal in best}
+        title = self.ladder[chosen.model].title
+        self.decisions.append(Decision(at_s, chosen.origin, title, chosen.request, considered))
+        return chosen
+
+    def give_up_model(self, at: int) -> None:
+        """It could not be loaded; it is not asked for again in this run."""
+        del self.ladder[at]
+        if self.loaded >= at:
+            self.loaded -= 1
+        self.decisions.pop()
+
+    def _best(self, run: Run, seconds: float, ended: int) -> list[Proposal]:
+        spent = self._spent_s.get(self.title, 0.0) + seconds
+        count = self._ended.get(self.title, 0) + ended
+        first = self.decisions[0].request
+        outlook = Outlook(run, first, self.ladder, self.loaded, spent / max(1, count), self.left(run))
+        return proposals(outlook, self._arms)
+
+
+def _label(proposal: Proposal) -> str:
+    origin = proposal.origin
+    return f"{origin.arm}, {origin.model}" + (f", {origin.of}" if origin.of else "")

@@ -1,0 +1,306 @@
+"""Until one passes: budgets, arms, models, and what is recorded; the engine is a list of events."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.contract import (
+    Add,
+    BadRequest,
+    Cancel,
+    CandidateFinished,
+    Generate,
+    Load,
+    LoadFailed,
+    Message,
+    ModelChoice,
+    Ready,
+    Request,
+    RunFinished,
+    RunStarted,
+    TextAdded,
+)
+from engine.runner.protocol import CancelTest, Test, TestFinished
+from engine.runner.report import Report, TestResult
+from engine.session.arms import BATCH, FRESH, REPAIR, Budget, Model
+from engine.session.candidate import Origin
+from engine.session.driver import Effect, FirstPass, RunDriver, TestPolicy
+from engine.session.run import Run
+from engine.session.search import Decision, Search
+
+PASS = Report("pass", "split", tests=(TestResult("1", "passed"), TestResult("2", "passed")))
+FAIL = Report("fail", "split", tests=(TestResult("1", "passed"), TestResult("2", "failed", "assert f() == 2, where 1")))
+WORSE = Report("fail", "split", tests=(TestResult("1", "failed", "assert f(0) == 1"), TestResult("2", "failed", "no")))
+SMALL = Model(ModelChoice("small"), "Small")
+LARGE = Model(ModelChoice("large"), "Large", speed=2.0, load_s=3.0)
+
+
+@dataclass
+class World:
+    """An engine that answers when it is told to, a runner that judges at once, and a clock that is moved."""
+
+    budget: Budget = field(default_factory=Budget)
+    ladder: tuple[Model, ...] = (SMALL,)
+    arms: tuple[str, ...] = (FRESH,)
+    now: float = 10.0
+
+    def __post_init__(self) -> None:
+        self.search = Search(self.budget, self.ladder, arms=self.arms)
+        request = self.search.first(Request("write f", 7))
+        self.run = Run("r", request, "assert f() == 2")
+        self.driver = RunDriver(self.run, TestPolicy, search=self.search, clock=lambda: self.now)
+        self.due: list[int] = []  # candidates that the engine has yet to end
+        self.engine_runs = False
+        self.sent: list[Message] = []
+        self.tests: list[Test] = []
+        self.told: list[FirstPass] = []
+        self.perform(self.driver.begin())
+
+    def perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Test():
+                    self.tests.append(effect)
+                case CancelTest():
+                    self.tests = [test for test in self.tests if test.id != effect.id]
+                case FirstPass():
+                    self.told.append(effect)
+                case _:
+                    self.sent.append(effect)  # type: ignore[arg-type]
+                    self._engine_hears(effect)  # type: ignore[arg-type]
+
+    def _engine_hears(self, message: Message) -> None:
+        if isinstance(message, Generate):
+            assert not self.engine_runs
+            self.engine_runs, self.due = True, list(message.request.numbers)
+            self.perform(self.driver.engine_event(RunStarted("r", 5, tuple(self.due), 7)))
+        elif isinstance(message, Add) and self.engine_runs:
+            last = max(self.due, default=max(self.run.candidates) - message.count)
+            self.due += range(last + 1, last + 1 + message.count)
+
+    def write(self, seconds: float = 0.5, code: str = "") -> None:
+        """The engine ends the next candidate, and its run when there is none left."""
+        number = self.due.pop(0)
+        self.now += seconds
+        text = code or f"```python\ndef f(): return {number + 10}\n```"
+        self.perform(self.driver.engine_event(TextAdded("r", number, text, 3, 0.1)))
+        done = CandidateFinished("r", number, "done", "stop", text, 5, 0, 0, -0.1, 0.5)
+        self.perform(self.driver.engine_event(done))
+
+    def end_leg(self, outcome: str = "finished") -> None:
+        self.engine_runs, self.due = False, []
+        self.perform(self.driver.engine_event(RunFinished("r", outcome)))
+
+    def judge(self, report: Report = FAIL) -> None:
+        test = self.tests.pop(0)
+        self.perform(self.driver.runner_answer(TestFinished(test.id, report)))
+
+    def play(self, report: Report = FAIL, most: int = 500) -> None:
+        """All that comes by itself, every verdict the same."""
+        for _ in range(most):
+            if self.tests:
+                self.judge(report)
+            elif self.due:
+                self.write()
+            elif self.engine_runs:
+                self.end_leg("stopped" if self.run.state == "stopping" else "finished")
+            else:
+                break
+        assert self.driver.over
+
+    @property
+    def asked(self) -> list[Generate]:
+        return [message for message in self.sent if isinstance(message, Generate)]
+
+
+def test_it_begins_with_a_batch_and_keeps_the_batch_full() -> None:
+    world = World()
+    assert world.asked[0].request.candidates == BATCH
+    world.write()
+    world.judge()
+    world.write()
+    assert [message for message in world.sent if isinstance(message, Add)] == [Add("r", 1), Add("r", 1)]
+    assert sum(not c.ended for c in world.run.candidates.values()) == BATCH
+
+
+def test_a_pass_ends_it_at_once() -> None:
+    world = World()
+    world.write()
+    world.judge(PASS)
+    assert world.sent[-1] == Cancel("r")
+    assert world.told == [FirstPass(1, stopped=True)]
+    world.end_leg("stopped")
+    assert world.driver.over
+    assert len(world.asked) == 1
+
+
+def test_the_most_candidates_are_kept_to_the_candidate() -> None:
+    world = World(Budget(candidates=21))
+    world.play()
+    assert len(world.run.candidates) == 21
+    assert all(c.report == FAIL for c in world.run.candidates.values())
+    assert not any(isinstance(message, Cancel) for message in world.sent)
+
+
+def test_fewer_than_a_batch_are_no_more() -> None:
+    world = World(Budget(candidates=3))
+    world.play()
+    assert sorted(world.run.candidates) == [1, 2, 3]
+
+
+def test_more_candidates_than_one_request_may_have() -> None:
+    world = World(Budget(candidates=200))
+    world.play(most=2000)
+    assert len(world.run.candidates) == 200
+
+
+def test_the_time_is_kept_to_the_second() -> None:
+    world = World(Budget(seconds=5.0))
+    world.write(seconds=4.9)
+    assert world.driver.tick() == []
+    world.now += 0.2
+    effects = world.driver.tick()
+    assert effects[0] == Cancel("r")
+    assert any(isinstance(effect, CancelTest) for effect in effects)  # also what is in test
+    assert not world.driver.searching
+
+
+def test_an_add_that_came_too_late_loses_no_number() -> None:
+    """The engine had just ended the run when more were asked for."""
+    world = World(Budget(candidates=30))
+    for _ in range(BATCH):
+        world.write()
+    world.end_leg()  # forgets what was added
+    while world.tests:
+        world.judge()
+    assert world.asked[1].request.first_candidate == BATCH + 1
+    world.play()
+    assert sorted(world.run.candidates) == list(range(1, 31))
+    assert all(c.report is not None for c in world.run.candidates.values())
+
+
+def test_times_count_from_the_beginning_of_the_search() -> None:
+    world = World(Budget(candidates=BATCH + 1), arms=(REPAIR,))
+    world.play()
+    assert world.run.candidates[1].finished_s == 0.5  # as the engine says it
+    assert world.run.candidates[BATCH + 1].finished_s == 0.5 * BATCH + 0.5
+
+
+def test_repairs_say_whose_they_are_and_begin_with_the_best() -> None:
+    world = World(Budget(candidates=BATCH + 2), arms=(REPAIR,))
+    for number in range(1, BATCH + 1):
+        world.write()
+        world.judge(FAIL if number == 4 else WORSE)
+    world.end_leg()
+    request = world.asked[1].request
+    assert request.numbers == range(BATCH + 1, BATCH + 3)
+    assert "assert f() == 2" in request.prompt
+    assert "return 14" in request.turns[-1].text
+    assert world.run.candidates[BATCH + 1].origin == Origin(REPAIR, "Small", 4)
+    world.play()
+    assert world.run.result()["candidates"][-1]["origin"] == {"arm": REPAIR, "model": "Small", "of": 4}
+
+
+def test_the_next_model_is_loaded_and_asked_when_the_first_does_not_get_there() -> None:
+    world = World(Budget(candidates=200, seconds=1e6), (SMALL, LARGE), (FRESH, "larger model"))
+    while not any(isinstance(message, Load) for message in world.sent):
+        if world.tests:
+            world.judge()
+        elif world.due:
+            world.write()
+        else:
+            world.end_leg()
+    assert world.sent[-1] == Load(LARGE.choice)
+    assert not world.driver.over
+    ready = Ready("Large", "cpu", "int8", 4096)
+    world.perform(world.driver.engine_event(ready))
+    number = world.asked[-1].request.first_candidate
+    assert world.run.candidates[number].origin == Origin(FRESH, "Large")
+    assert world.driver.legs[-1].provenance.choice == LARGE.choice
+    assert world.asked[-1].request.prompt == "write f"
+
+
+def test_a_model_that_cannot_be_loaded_is_given_up_and_the_old_one_goes_on() -> None:
+    world = World(Budget(candidates=200, seconds=1e6), (SMALL, LARGE), (FRESH, "larger model"))
+    while not any(isinstance(message, Load) for message in world.sent):
+        world.judge() if world.tests else world.write() if world.due else world.end_leg()
+    world.perform(world.driver.engine_event(LoadFailed("too large")))
+    assert world.sent[-1] == Load(SMALL.choice)
+    world.perform(world.driver.engine_event(Ready("Small", "cpu", "int8", 4096)))
+    asked = len(world.asked)
+    world.play(most=5000)
+    assert [message for message in world.sent if message == Load(LARGE.choice)] == [Load(LARGE.choice)]
+    assert all(c.origin.model == "Small" for c in world.run.candidates.values())
+    assert asked > 1
+
+
+def test_stop_while_a_model_loads_ends_the_search() -> None:
+    world = World(Budget(candidates=200, seconds=1e6), (SMALL, LARGE), (FRESH, "larger model"))
+    while not any(isinstance(message, Load) for message in world.sent):
+        world.judge() if world.tests else world.write() if world.due else world.end_leg()
+    assert world.driver.stop() == [Cancel()]
+    assert world.driver.engine_event(LoadFailed("cancelled", cancelled=True)) == []
+    assert world.driver.over
+
+
+def test_a_run_that_fails_is_the_end() -> None:
+    world = World()
+    world.write()
+    world.judge()
+    world.end_leg("failed")
+    assert world.driver.over
+    assert len(world.asked) == 1
+
+
+def test_every_decision_is_recorded_with_what_it_was_made_from_and_reads_back() -> None:
+    world = World(Budget(candidates=BATCH * 3), arms=(FRESH, REPAIR, "told"))
+    world.play()
+    decisions = world.search.decisions
+    assert [d.request for d in decisions] == [message.request for message in world.asked]
+    assert all(set(d.considered.values()) for d in decisions[1:])
+    assert [Decision.from_dict(d.to_dict()) for d in decisions] == [
+        Decision(round(d.at_s, 3), d.origin, d.model, d.request, d.considered) for d in decisions
+    ]
+
+
+@pytest.mark.parametrize("bad", [(0, 1.0), (-1, 1.0), (8, 0.0), (8, float("nan")), (8, float("inf"))])
+def test_budgets_that_cannot_be(bad: tuple[int, float]) -> None:
+    with pytest.raises(BadRequest):
+        Budget(*bad)
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.data())
+def test_whatever_happens_budgets_hold_and_no_candidate_is_lost(data: st.DataObject) -> None:
+    """Verdicts, ends, lost Adds, Stop and time in any order, with every arm."""
+    budget = Budget(data.draw(st.integers(1, 40)), data.draw(st.floats(0.5, 60)))
+    world = World(budget, (SMALL, LARGE), (FRESH, "told", REPAIR, "larger model"))
+    written = 0
+    for _ in range(data.draw(st.integers(0, 120))):
+        loading = bool(world.sent) and isinstance(world.sent[-1], Load) and not world.driver.over
+        match data.draw(st.sampled_from(["write", "write", "judge", "judge", "end", "time", "load", "stop"])):
+            case "write" if world.due:
+                world.write(0.1)
+                written += 1
+            case "judge" if world.tests:
+                world.judge(data.draw(st.sampled_from([FAIL, FAIL, FAIL, WORSE, PASS])))
+            case "end" if world.engine_runs and (not world.due or world.run.state == "stopping"):
+                world.end_leg("stopped" if world.run.state == "stopping" else "finished")
+            case "time":
+                world.now += 1.0
+                world.perform(world.driver.tick())
+            case "load" if loading:
+                world.perform(world.driver.engine_event(data.draw(st.sampled_from([READY, LoadFailed("no room")]))))
+            case "stop" if data.draw(st.integers(0, 9)) == 0:
+                world.perform(world.driver.stop())
+        assert len(world.run.candidates) <= budget.candidates
+        assert sum(c.ended and c.text != "" for c in world.run.candidates.values()) == written
+        if world.now - 10.0 > budget.seconds + 1.0:
+            assert not world.driver.searching
+    numbers = sorted(world.run.candidates)
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+READY = Ready("m", "cpu", "int8", 4096)
