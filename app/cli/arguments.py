@@ -14,6 +14,7 @@ from app.cli.sampling import add_sampling, ladder_of, sampling_of
 from app.cli.servers import add_servers
 from engine.contract import ModelChoice, Request, Speculation
 from engine.contract.request import ACCEPTANCE_RULES, DRAFTERS, GOALS, PRECISIONS
+from engine.session.arms import Budget
 from engine.session.servers import find
 
 _DESCRIPTION = """\
@@ -108,6 +109,14 @@ def request_of(arguments: argparse.Namespace, prompt: str, suffix: str = "") -> 
     )
 
 
+def budget_of(arguments: argparse.Namespace) -> Budget | None:
+    """What may be spent until one passes; None for a run that asks once. Raises BadRequest."""
+    if not arguments.until_pass:
+        return None
+    seconds = Budget.seconds if arguments.time_budget is None else arguments.time_budget
+    return Budget(arguments.max_candidates, seconds)
+
+
 def choice_of(arguments: argparse.Namespace) -> ModelChoice:
     """Raises BadServer and NoSuchServer for a server that cannot be."""
     server = find(arguments.server) if arguments.server else None
@@ -144,6 +153,19 @@ def _add_generate(commands: "argparse._SubParsersAction[_Parser]") -> None:
     command.add_argument("--tests", type=Path, metavar="FILE", help="tests in Python: bare asserts or a pytest file")
     command.add_argument(
         "--stop-at-first-pass", action="store_true", help="stop the others when a candidate passes its tests"
+    )
+    command.add_argument(
+        "--until-pass",
+        action="store_true",
+        help="go on until a candidate passes its tests: further candidates, repairs of the best failing one, the next "
+        "larger model that is here; ends at --max-candidates or --time-budget",
+    )
+    command.add_argument(
+        "--max-candidates",
+        type=int,
+        default=Budget.candidates,
+        metavar="N",
+        help=_default(Budget.candidates, "the most candidates of --until-pass"),
     )
     command.add_argument("--export", metavar="FOLDER", help="save all candidates, the tests and result.json there")
     command.add_argument("--no-history", action="store_true", help="do not keep this run in the history")

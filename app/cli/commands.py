@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli import servers, summary
-from app.cli.arguments import choice_of, parser, request_of
+from app.cli.arguments import budget_of, choice_of, parser, request_of
 from app.cli.doctor import doctor
 from app.cli.generation import ConsentMissing, Generation, Job
 from app.cli.history import history
@@ -29,6 +29,7 @@ from engine.session import settings
 from engine.session.candidate import test_state
 from engine.session.export import AlreadyExists, check_folder, chosen, export_run, summed_up
 from engine.session.journal import history_file
+from engine.session.ladder import ladder
 from engine.session.recorder import Recorder
 from engine.session.run import Run
 
@@ -96,12 +97,18 @@ def generate(arguments: argparse.Namespace) -> int:
     tests, folder = read_tests(arguments.tests), export_folder(arguments.export)
     if arguments.stop_at_first_pass and not tests:
         raise BadRequest("--stop-at-first-pass needs tests; name a file with --tests.")
+    budget = budget_of(arguments)
+    if budget is not None:
+        if not tests:
+            raise BadRequest("--until-pass needs tests; name a file with --tests.")
+        request = replace(request, time_budget_s=None)  # it is the search's, whose runs may be several
     if folder is not None:
         _check_export_folder(folder, arguments.overwrite, bool(tests))
     progress = open_progress(arguments.progress)
     engine = open_engine(choice)
     with _kept(arguments, progress) as recorder:
-        job = Job(request, choice, tests, arguments.stop_at_first_pass, arguments.environment)
+        steps = ladder(choice) if budget else ()
+        job = Job(request, choice, tests, arguments.stop_at_first_pass, arguments.environment, budget, steps)
         ask = _asker(arguments.yes)
         generation = Generation(job, engine, RunnerClient, ask, progress, recorder)
         generation.play()

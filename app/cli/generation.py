@@ -4,7 +4,7 @@ import contextlib
 import queue
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from engine.contract import (
     Close,
     Engine,
     Event,
+    Generate,
     Load,
     LoadFailed,
     ModelChoice,
@@ -34,10 +35,12 @@ from engine.runner.protocol import (
     Test,
     TestFinished,
 )
+from engine.session.arms import Budget, Model
 from engine.session.driver import ConsentQuestion, Effect, FirstPass, RefusedTests, RunDriver, TestPolicy
 from engine.session.provenance import Provenance
 from engine.session.recorder import Recorder
 from engine.session.run import Run
+from engine.session.search import Search
 
 _NAME = "run"
 _TICK_S = 0.1
@@ -74,6 +77,7 @@ class Job:
     """What to generate, with which models, against which tests. Empty ``tests``: none.
 
     ``first_pass``: be done when one candidate has passed. ``environment``: whose packages the tests may use.
+    ``budget``: go on until one passes, with the models of ``ladder``, the one of ``choice`` first.
     """
 
     request: Request
@@ -81,6 +85,8 @@ class Job:
     tests: str = ""
     first_pass: bool = False
     environment: str = ""
+    budget: Budget | None = None
+    ladder: Sequence[Model] = ()
 
 
 class Interrupt:
@@ -100,7 +106,8 @@ class Generation:
         recorder: Recorder | None = None,
     ) -> None:
         self.job = job
-        self.run = Run(_NAME, job.request, job.tests)
+        search = Search(job.budget, job.ladder) if job.budget else None
+        self.run = Run(_NAME, search.first(job.request) if search else job.request, job.tests)
         self.ready: Ready | None = None
         self.load_failed: LoadFailed | None = None
         self.interrupted = False
@@ -108,7 +115,9 @@ class Generation:
         self._ask_consent, self._recorder = ask_consent, recorder
         self._consents = set[str]()  # kinds, as ConsentNeeded names them
         policy = TestPolicy(as_finished=True, stop_at_first_pass=job.first_pass)
-        self._driver = RunDriver(self.run, lambda: policy, consents=self._consents, environment=job.environment)
+        self._driver = RunDriver(
+            self.run, lambda: policy, consents=self._consents, environment=job.environment, search=search
+        )
         self._runner: Runner | None = None
         self._inbox: queue.SimpleQueue[Event | Answer | Interrupt] = queue.SimpleQueue()
 
@@ -161,9 +170,11 @@ class Generation:
         try:
             message = self._inbox.get(timeout=_TICK_S)
         except queue.Empty:
+            message = None
+        self._perform(self._driver.tick())
+        if message is None:
             self._progress.tick()
-            return
-        if isinstance(message, Interrupt):
+        elif isinstance(message, Interrupt):
             self._interrupt()
         elif isinstance(message, Answer):
             self._hear_runner(message)
@@ -171,9 +182,9 @@ class Generation:
             self._hear_engine(message)
 
     def _hear_engine(self, event: Event) -> None:
-        if isinstance(event, Ready):
+        if isinstance(event, Ready) and self.ready is None:
             self._ready(event)
-        elif isinstance(event, LoadFailed):
+        elif isinstance(event, LoadFailed) and self.ready is None:
             self.load_failed = event
         effects = self._driver.engine_event(event)
         if self._recorder is not None:
@@ -219,7 +230,16 @@ class Generation:
                     self._progress.note(f"Candidate {effect.candidate} passed; the others are stopped.")
                     self._perform(self._driver.cancel_tests())
                 case _:
+                    if isinstance(effect, Generate) and effect.request.first_candidate > 1:
+                        self._progress.note(self._next_leg(effect))
                     self._engine.submit(effect)
+
+    def _next_leg(self, generate: Generate) -> str:
+        """What a run that goes on tries now, in a sentence."""
+        numbers = generate.request.numbers
+        origin = self.run.candidates[numbers.start].origin
+        what = f"repairs of candidate {origin.of}" if origin.of else f"more from {origin.model}"
+        return f"None has passed yet; candidates {numbers.start} to {numbers.stop - 1} are {what}."
 
     def _answer(self, asked: ConsentQuestion) -> None:
         given = self._ask_consent(asked.sentence)

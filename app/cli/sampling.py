@@ -88,7 +88,12 @@ def add_sampling(command: argparse.ArgumentParser) -> None:
         help="end a candidate where its first block of code closes, or, in completion mode, where its first top-level "
         "function is over",
     )
-    group.add_argument("--time-budget", type=float, metavar="SECONDS", help="cut what is not finished by then")
+    group.add_argument(
+        "--time-budget",
+        type=float,
+        metavar="SECONDS",
+        help="cut what is not finished by then; with --until-pass, when to give up (default there: 120)",
+    )
     group.add_argument(
         "--mode",
         choices=MODES,

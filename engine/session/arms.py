@@ -89,7 +89,7 @@ class Outlook:
     def asks(self, request: Request) -> Request:
         """``request`` for candidates with the next numbers, so that no seed is used twice."""
         number = max(self.run.candidates, default=0) + 1
-        return replace(request, candidates=self.count, first_candidate=number, overrides={})
+        return replace(request, candidates=self.count, first_candidate=number)
 
     def failed(self, arm: str, model: str) -> int:
         """Candidates of that arm that were tested and did not pass."""

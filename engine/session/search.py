@@ -62,8 +62,11 @@ class Search:
         return self.decisions[-1].origin
 
     def first(self, request: Request) -> Request:
-        """What the run begins with."""
-        request = replace(request, candidates=min(BATCH, self.budget.candidates), goal="first")
+        """What the run begins with. Candidates' own temperatures, where there are such, are walked again and again."""
+        own = [request.sampling_of(number) for number in request.numbers] if request.overrides else []
+        overrides = {n: own[(n - 1) % len(own)] for n in range(1, self.budget.candidates + 1)} if own else {}
+        count = min(BATCH, self.budget.candidates)
+        request = replace(request, candidates=count, goal="first", overrides=overrides)
         self.decisions.append(Decision(0.0, Origin(FRESH, self.title), self.title, request))
         return request
 

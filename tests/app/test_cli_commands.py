@@ -31,6 +31,7 @@ from engine.contract import (
 from engine.runner.protocol import Answer, ConsentNeeded, Lamps, Test, TestFinished, TestProgress, TestStarted
 from engine.runner.report import Report, TestResult
 from engine.scripted import Script, ScriptedCandidate, ScriptedEngine
+from engine.session.arms import ARMS
 
 GOOD, BAD = "```python\ngood = 1\n```\n", "```python\nbad = 1\n```\n"
 
@@ -496,3 +497,54 @@ def test_stop_at_first_pass_stops_the_others(play: Callable[..., int], capsys: p
 def test_stop_at_first_pass_needs_tests(play: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     assert play("--stop-at-first-pass", tests_too=False) == 2
     assert "--stop-at-first-pass needs tests" in capsys.readouterr().err
+
+
+RIGHT = ScriptedCandidate((GOOD,))
+
+
+def wrong(count: int) -> tuple[ScriptedCandidate, ...]:
+    return tuple(ScriptedCandidate((f"x = {n}\n",)) for n in range(count))
+
+
+def test_until_pass_goes_on_with_the_same_seed_until_one_passes(
+    play: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = ScriptedEngine(Script((*wrong(19), RIGHT), step_s=0.001))
+    assert play("--until-pass", "--json", engine=engine) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert [c["id"] for c in result["candidates"] if c["tests"] and c["tests"]["verdict"] == "pass"] == [20]
+    assert {c["origin"]["arm"] for c in result["candidates"]} <= set(ARMS)
+    assert result["decisions"][0]["arm"] == "fresh"
+
+
+def test_until_pass_ends_at_its_budget(play: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    engine = ScriptedEngine(Script(wrong(30), step_s=0.001))
+    assert play("--until-pass", "--max-candidates", "11", "--json", engine=engine) == 1
+    assert len(json.loads(capsys.readouterr().out)["candidates"]) == 11
+
+
+def test_until_pass_gives_up_when_its_time_is_over(
+    play: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = ScriptedEngine(Script((ScriptedCandidate(tuple("y" * 40_000)),), step_s=0.005))
+    assert play("--until-pass", "--time-budget", "0.5", engine=engine) == 1
+    assert "None of 8 candidates passes" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "tests_too", "sentence"),
+    [
+        (("--until-pass",), False, "--until-pass needs tests"),
+        (("--until-pass", "--max-candidates", "0"), True, "The most candidates must be at least 1"),
+        (("--until-pass", "--time-budget", "-1"), True, "The time budget must be a positive number of seconds"),
+    ],
+)
+def test_until_pass_that_cannot_be(
+    words: tuple[str, ...],
+    tests_too: bool,
+    sentence: str,
+    play: Callable[..., int],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert play(*words, tests_too=tests_too) == 2
+    assert sentence in capsys.readouterr().err

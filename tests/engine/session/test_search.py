@@ -20,6 +20,7 @@ from engine.contract import (
     Request,
     RunFinished,
     RunStarted,
+    Sampling,
     TextAdded,
 )
 from engine.runner.protocol import CancelTest, Test, TestFinished
@@ -263,6 +264,12 @@ def test_every_decision_is_recorded_with_what_it_was_made_from_and_reads_back() 
     assert [Decision.from_dict(d.to_dict()) for d in decisions] == [
         Decision(round(d.at_s, 3), d.origin, d.model, d.request, d.considered) for d in decisions
     ]
+
+
+def test_a_range_of_temperatures_is_walked_by_the_candidates_number() -> None:
+    warm, cool = Sampling(temperature=1.0), Sampling(temperature=0.2)
+    request = Search(Budget(candidates=20), (SMALL,)).first(Request("p", 7, 2, overrides={1: cool, 2: warm}))
+    assert [request.sampling_of(n).temperature for n in (1, 2, 3, 20)] == [0.2, 1.0, 0.2, 1.0]
 
 
 @pytest.mark.parametrize("bad", [(0, 1.0), (-1, 1.0), (8, 0.0), (8, float("nan")), (8, float("inf"))])

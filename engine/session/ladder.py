@@ -1,0 +1,38 @@
+"""The models that a run may go on with when the one it began with does not get there: larger ones that are here."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from engine.contract import ModelChoice
+from engine.models.library import Listed, listed
+from engine.session.arms import Model
+
+_READ = 0.5e9  # bytes of weights a second, read and unpacked
+_START_S = 2.0
+
+
+def ladder(choice: ModelChoice, rows: Iterable[Listed] | None = None) -> list[Model]:
+    """The model of ``choice`` first, then those of the catalog that are larger, here, and fit, smallest first.
+
+    Only the first for a server, and for a model that is not in the catalog: nobody knows what is larger. Reads the
+    disk; nothing is fetched.
+    """
+    rows = list(listed(precision=choice.precision) if rows is None else rows)
+    first = next((row for row in rows if _is(row, choice)), None)
+    if choice.server or first is None:
+        return [Model(choice, choice.model)]
+    larger = (row for row in rows if row.parameters > first.parameters and row.here and row.fits)
+    steps = [first, *sorted(larger, key=lambda row: row.parameters)]
+    return [_model(row, replace(choice, model=row.name if at else choice.model), first) for at, row in enumerate(steps)]
+
+
+def _is(row: Listed, choice: ModelChoice) -> bool:
+    return row.default if choice.model == ModelChoice.model else row.name == choice.model
+
+
+def _model(row: Listed, choice: ModelChoice, first: Listed) -> Model:
+    """A step of a small model takes as long as its weights are large."""
+    if row is not first:
+        choice = replace(choice, draft="", offline=True)
+    bytes_ = row.converted_bytes or row.original_bytes or row.parameters
+    return Model(choice, row.name, row.parameters / first.parameters, _START_S + bytes_ / _READ)
