@@ -142,6 +142,14 @@ ACTIONS: tuple[Action, ...] = (
             remembered=True,
         ),
         Action(
+            "until_pass",
+            "Until one passes",
+            "Go on with further candidates, repairs and larger models that are here until one passes its tests",
+            "Ctrl+Shift+G",
+            checkable=True,
+            remembered=True,
+        ),
+        Action(
             "advanced",
             "Advanced",
             "Show more settings: draft model, penalties, draft length",
@@ -186,7 +194,7 @@ ACTIONS: tuple[Action, ...] = (
             "Next passing candidate",
             "Go to the next candidate that passed its tests",
             "F8",
-            blocked=situation.needs_passing,
+            blocked=situation.needs_verdict,
         ),
         Action(
             "next_candidate",

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QFileDialog
 
 from app.run_settings import RunSettings
@@ -14,13 +14,12 @@ from app.widgets.main_window import MainWindow
 from app.words import tr
 from engine.contract import BasslineError, Ready, Request, Turn
 from engine.session import turns
+from engine.session.arms import BATCH
 from engine.session.attachments import Attachment, attach, with_context
 
 
 class Asking(QObject):
-    """``fix_wanted`` gives a Request that repairs a candidate, to be started like any other."""
-
-    fix_wanted = Signal(object)
+    """Knows what a run is asked for besides its settings."""
 
     def __init__(self, window: MainWindow, running: RunController, parent: QObject | None = None):
         super().__init__(parent)
@@ -69,15 +68,12 @@ class Asking(QObject):
         self._window.context.show_follow_up("")
 
     def fix(self) -> None:
-        """New candidates that repair the one in view; tests and settings stay as they are."""
-        run, number = self._running.run, self._window.page.number
-        if run is None:
-            return
+        """New candidates that repair the one in view join it; tests and settings stay as they are."""
+        number = self._window.page.number
         try:
             settings = self._window.bar.settings()
-            asked = turns.fix(run, number, secrets.randbelow(2**31))
-            request = settings.request(asked.prompt, asked.seed, has_tests=not self._window.tests.blank)
-            self.fix_wanted.emit(replace(request, turns=asked.turns))
+            count = BATCH if settings.until_pass else settings.candidates
+            self._running.repair(number, count, secrets.randbelow(2**31), settings.choice)
         except BasslineError as error:
             self._window.notice.say(str(error))
 

@@ -23,6 +23,7 @@ from app.preferences import Preferences
 from app.preparing import Preparing
 from app.running import RunController
 from app.saving import Saving
+from app.searching import SearchController
 from app.servers import Servers
 from app.showing import Showing
 from app.situation import Situation
@@ -36,7 +37,7 @@ from app.widgets.start_page import Example, examples
 from app.widgets.status_line import drafts_do_not_pay
 from app.words import tr
 from engine.contract import BasslineError, LoadFailed, Ready, Request, RunFinished
-from engine.session.driver import TestPolicy
+from engine.session.effects import TestPolicy
 from engine.session.run import Run
 
 
@@ -63,6 +64,7 @@ class Controller(QObject):
         self.runner = RunnerConnection(open_runner, self)
         self.running = RunController(self.loading, self.runner, self._test_policy, window.tests.text, self)
         self.tests = TestController(window, self.running, self.runner, self)
+        self.searching = SearchController(window, self.loading, self.running, self)
         self.preparing = Preparing(window, self.loading, self)
         self.fitting = Fitting(window, self.loading, self)
         self.asking = Asking(window, self.running, self)
@@ -119,7 +121,6 @@ class Controller(QObject):
         self.history.changed.connect(self.showing.refresh)
         self.history.used_again.connect(self.asking.ask_again)
         self.preferences.changed.connect(self.showing.refresh)
-        self.asking.fix_wanted.connect(self.start)
         self.running.finished.connect(self._finished)
         self.loading.failed.connect(self._load_failed)
         for news in (window.notice.said, window.status.flashed, self.running.told):
@@ -162,8 +163,10 @@ class Controller(QObject):
 
     @Slot(object)
     def start(self, request: Request) -> None:
-        """Raises BadRequest when no model is named."""
-        self.running.start(request, self.window.bar.settings().choice, self.window.tests.text())
+        """Raises BadRequest when no model is named, and for a search without tests."""
+        settings, tests = self.window.bar.settings(), self.window.tests.text()
+        search = self.searching.search(settings.budget, settings.choice, tests)
+        self.running.start(request, settings.choice, tests, search)
 
     def generate_more(self) -> None:
         self.window.notice.hide()
@@ -184,6 +187,8 @@ class Controller(QObject):
         if self.run is not None:
             passing = sorted(n for n, candidate in self.run.candidates.items() if candidate.passed)
             after = [number for number in passing if number > self.window.page.number]
+            if not passing:
+                self.window.status.flash(tr("No candidate has passed its tests yet."))
             self.window.page.choose((after or passing or [0])[0])
 
     def ask_to_close(self) -> None:
@@ -226,6 +231,7 @@ class Controller(QObject):
         self.running.close()
         self.announcing.close()
         self.fitting.close()
+        self.searching.close()
         self.showing.refresh()
         self.window.let_go()
         self.runner.close()

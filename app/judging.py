@@ -8,7 +8,7 @@ from app.testing import RunnerConnection
 from app.widgets.main_window import MainWindow
 from app.words import tr
 from engine.runner.protocol import Lamps
-from engine.session.driver import ConsentQuestion, FirstPass, RefusedTests
+from engine.session.effects import ConsentQuestion, FirstPass, RefusedTests
 
 TOLD = "told_about_running"
 TOGGLES = ("test_as_finished", "stop_at_first_pass")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from engine.contract import ModelChoice, Request, Sampling, Speculation
+from engine.session.arms import BATCH, Budget
 
 SERVER = ("http://", "https://")
 
@@ -12,7 +13,7 @@ class RunSettings:
     """``model``: a name, a folder, a file, or a server's address, with ``#name`` for its model.
 
     ``seed`` None: a new one for every run; ``time_budget_s`` None: no limit. ``goal`` empty: the first right candidate
-    soonest where tests can tell which one that is, else all of them.
+    soonest where tests can tell which one that is, else all of them. ``until_pass``: go on until a candidate passes.
     """
 
     model: str = ModelChoice.model
@@ -27,6 +28,14 @@ class RunSettings:
     width: int = Request.width
     system: str = Request.system
     ignore_fit: bool = False
+    until_pass: bool = False
+
+    @property
+    def budget(self) -> Budget | None:
+        """What may be spent until one passes, ``candidates`` being the most; None for a run that asks once."""
+        if not self.until_pass:
+            return None
+        return Budget(self.candidates, self.time_budget_s or Budget.seconds)
 
     @property
     def choice(self) -> ModelChoice:
@@ -57,11 +66,11 @@ class RunSettings:
         return Request(
             prompt,
             new_seed if self.seed is None else self.seed,
-            self.candidates,
+            BATCH if self.until_pass else self.candidates,
             system=self.system,
             sampling=self.sampling,
             speculation=self.speculation,
-            time_budget_s=self.time_budget_s,
+            time_budget_s=None if self.until_pass else self.time_budget_s,
             goal=self.goal or ("first" if has_tests else "all"),
             width=self.width,
         )

@@ -9,13 +9,17 @@ from app.engine_thread import Together
 from app.loading import ModelLoading
 from app.testing import RunnerConnection
 from app.words import tr
-from engine.contract import Cancel, CandidateFinished, LoadFailed, ModelChoice, Request, RunFinished
+from engine.contract import Cancel, CandidateFinished, Generate, Load, LoadFailed, ModelChoice, Request, RunFinished
 from engine.runner.protocol import Answer, CancelTest, Lamps, Test, TestFinished
-from engine.session.driver import ConsentQuestion, Effect, FirstPass, RefusedTests, RunDriver, TestPolicy
+from engine.session import turns
+from engine.session.driver import RunDriver
+from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
 from engine.session.provenance import Provenance
 from engine.session.run import Run
+from engine.session.search import Search
 
 FORCE_MS = 3000
+TICK_MS = 200
 
 
 class RunController(QObject):
@@ -29,6 +33,9 @@ class RunController(QObject):
     stuck = Signal()  # Stop was asked for three seconds ago, and the engine has not answered
     for_the_user = Signal(object)  # ConsentQuestion, RefusedTests or FirstPass
     told = Signal(str)  # a sentence for who does not see the window
+    began_leg = Signal()  # a run that searches asks for more
+    searched = Signal(object)  # a Run whose search has ended without a pass
+    larger_model = Signal(str, object)  # a model that a search would load, and what to call with a yes or a no
     changed = Signal()
 
     def __init__(
@@ -49,6 +56,10 @@ class RunController(QObject):
         self._patience = QTimer(self)
         self._patience.setSingleShot(True)
         self._patience.timeout.connect(self.stuck)
+        self._last_word: RunFinished | None = None
+        self._clock = QTimer(self)  # while a run searches: its budget of time is kept
+        self._clock.setInterval(TICK_MS)
+        self._clock.timeout.connect(self._tick)
         loading.ready_for.connect(self._models_are_there)
         loading.failed.connect(self._no_models)
         loading.said.connect(self._hear)
@@ -61,20 +72,20 @@ class RunController(QObject):
 
     @property
     def busy(self) -> bool:
-        """The engine has not said its last word on the run in view."""
-        return self.run is not None and not self.run.ended
+        """The engine has not said its last word on the run in view, or will be asked for more."""
+        return self.driver is not None and (not self.driver.run.ended or self.driver.searching)
 
     @property
     def testing(self) -> bool:
         return self.driver is not None and self.driver.testing
 
-    def start(self, request: Request, choice: ModelChoice, tests: str) -> None:
-        """A new run; the models are loaded first when they are not there yet."""
+    def start(self, request: Request, choice: ModelChoice, tests: str, search: Search | None = None) -> None:
+        """A new run; the models are loaded first when they are not there yet. ``search``: until one passes."""
 
         def begin() -> None:
-            run = Run(_new_name(), request, tests)
+            run = Run(_new_name(), search.first(request) if search else request, tests)
             run.provenance = Provenance(self._loading.loaded, self._loading.ready)
-            self.show(run)
+            self.show(run, search)
             assert self.driver is not None
             self._begin(run, self.driver.begin())
 
@@ -92,10 +103,25 @@ class RunController(QObject):
             self._perform(driver.more(count))
             self.changed.emit()
 
-    def show(self, run: Run) -> None:
-        """Put a run into view that nothing is asked of."""
+    def search_on(self, search: Search, choice: ModelChoice) -> None:
+        """The run in view has ended without a pass, and goes on until one passes."""
+        driver = self.driver
+        if driver is None or self.busy:
+            return
+        self._when_loaded(choice, lambda: self._begin(driver.run, driver.search_on(search)))
+
+    def repair(self, number: int, count: int, seed: int, choice: ModelChoice) -> None:
+        """Corrections of a candidate join the run in view. Raises BadRequest."""
+        driver = self.driver
+        if driver is None or self.busy:
+            return
+        turns.fix(driver.run, number, seed)  # raises before a model is loaded for it
+        self._when_loaded(choice, lambda: self._begin(driver.run, driver.repair(number, count, seed)))
+
+    def show(self, run: Run, search: Search | None = None) -> None:
+        """Put a run into view, of which nothing is asked yet."""
         self.cancel_tests()
-        self.driver = RunDriver(run, self._policy, tests=self._tests, consents=self._consents)
+        self.driver = RunDriver(run, self._policy, tests=self._tests, consents=self._consents, search=search)
         self.in_view.emit(run)
         self.changed.emit()
 
@@ -120,6 +146,7 @@ class RunController(QObject):
     def close(self) -> None:
         self._waiting = None
         self._patience.stop()
+        self._clock.stop()
 
     # Tests.
 
@@ -152,12 +179,49 @@ class RunController(QObject):
                         break
                 case ConsentQuestion() | RefusedTests() | FirstPass():
                     self.for_the_user.emit(effect)
+                case Load():
+                    self._load_for_search(effect.choice)
                 case _:
                     if isinstance(effect, Cancel) and not self._patience.isActive():
                         self._patience.start(FORCE_MS)
                     self._loading.submit(effect)
+                    if isinstance(effect, Generate) and effect.request.first_candidate > 1:
+                        self.began_leg.emit()
         if tests:
             self.tests_changed.emit()
+        self._tell_end()
+
+    def _tell_end(self) -> None:
+        """Once, when the engine has said its last word and nothing more will be asked of it."""
+        if self._last_word is None or self.driver is None or self.driver.searching:
+            return
+        event, self._last_word = self._last_word, None
+        self._patience.stop()
+        self._clock.stop()
+        self.finished.emit(event)
+        if not self.driver.testing and self.driver.run.decisions:
+            self.searched.emit(self.driver.run)
+        self.told.emit(tr("The run has ended: {outcome}").format(outcome=tr(event.outcome)))
+
+    def _load_for_search(self, choice: ModelChoice) -> None:
+        """The next model of a search, once the user has nothing against it."""
+        driver = self.driver
+
+        def loaded() -> None:
+            if driver is not None and driver is self.driver and self._loading.ready is not None:
+                self._perform(driver.engine_event(self._loading.ready))
+                self.changed.emit()
+
+        def decide(agreed: bool) -> None:
+            if agreed:
+                self._when_loaded(choice, loaded)
+            elif driver is not None and driver is self.driver:
+                self._perform(driver.engine_event(LoadFailed("The user did not want it.")))
+
+        if self._loading.has(choice):
+            loaded()
+        else:
+            self.larger_model.emit(choice.model, decide)
 
     def _when_loaded(self, choice: ModelChoice, do: Callable[[], None]) -> None:
         if self._loading.has(choice):
@@ -175,13 +239,23 @@ class RunController(QObject):
     @Slot(object)
     def _no_models(self, event: LoadFailed) -> None:
         self._waiting = None
+        if self.driver is not None:
+            self._perform(self.driver.engine_event(event))  # a search goes on without that model
 
     def _begin(self, run: Run, effects: list[Effect]) -> None:
+        self._last_word = None
+        if self.driver is not None and self.driver.searching:
+            self._clock.start()
         self.began.emit(run)
         self._perform(effects)
         self.changed.emit()
 
     # What the engine and the test runner say.
+
+    @Slot()
+    def _tick(self) -> None:
+        if self.driver is not None:
+            self._perform(self.driver.tick())
 
     @Slot(tuple)
     def _hear(self, events: Together) -> None:
@@ -194,9 +268,7 @@ class RunController(QObject):
             ended = sum(candidate.ended for candidate in driver.run.candidates.values())
             self.told.emit(tr("{n} of {all} candidates have ended").format(n=ended, all=len(driver.run.candidates)))
         elif isinstance(event, RunFinished):
-            self._patience.stop()
-            self.finished.emit(event)
-            self.told.emit(tr("The run has ended: {outcome}").format(outcome=tr(event.outcome)))
+            self._last_word = event
         self._perform(effects)
 
     @Slot(object)

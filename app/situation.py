@@ -124,8 +124,8 @@ def needs_finished(now: Situation) -> str:
     return "" if now.finished else "No candidate has finished yet."
 
 
-def needs_passing(now: Situation) -> str:
-    return "" if now.passing else "No candidate has passed its tests yet."
+def needs_verdict(now: Situation) -> str:
+    return "" if now.candidates else "There are no candidates yet."
 
 
 def needs_best(now: Situation) -> str:

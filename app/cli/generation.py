@@ -36,7 +36,8 @@ from engine.runner.protocol import (
     TestFinished,
 )
 from engine.session.arms import Budget, Model
-from engine.session.driver import ConsentQuestion, Effect, FirstPass, RefusedTests, RunDriver, TestPolicy
+from engine.session.driver import RunDriver
+from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
 from engine.session.provenance import Provenance
 from engine.session.recorder import Recorder
 from engine.session.run import Run

@@ -3,7 +3,10 @@
 from app.item_models.rate import average
 from app.item_models.table import Cell
 from app.words import tr
+from engine.session.arms import FRESH
+from engine.session.candidate import ONCE, Origin
 from engine.session.run import Candidate, Run
+from engine.session.search import Decision
 
 _REASONS = {
     "stop": "ended by itself",
@@ -22,6 +25,8 @@ def details(candidate: Candidate, run: Run | None = None, best: str = "") -> lis
     known = (
         (tr("State"), candidate.state + (f": {tr(ending)}" if ending else "")),
         (tr("Best so far"), best),
+        (tr("From"), origin_in_words(candidate.origin)),
+        (tr("Asked"), _asked(candidate, run)),
         (tr("Tests"), candidate.tests_label),
         (tr("Like"), candidate.likeness),
         (tr("Group"), _group(candidate, run)),
@@ -39,6 +44,22 @@ def details(candidate: Candidate, run: Run | None = None, best: str = "") -> lis
         (tr("Code"), _code(block.language, block.fenced, block.closed, len(candidate.code))),
     )
     return [(Cell(name, tone="muted"), Cell(value)) for name, value in known if value]
+
+
+def origin_in_words(origin: Origin) -> str:
+    """For example: repairs 3, qwen2.5-coder-1.5b. Empty for a candidate of a run that asks once."""
+    if origin == ONCE:
+        return ""
+    arm = tr("repairs {n}").format(n=origin.of) if origin.of else tr(origin.arm)
+    return ", ".join(part for part in (arm, origin.model) if part)
+
+
+def _asked(candidate: Candidate, run: Run | None) -> str:
+    """The prompt that it answers, where that is not the run's own."""
+    if run is None or candidate.origin.arm in ("", FRESH):
+        return ""
+    asked = (Decision.from_dict(fields).request for fields in run.decisions)
+    return next((request.prompt for request in asked if candidate.number in request.numbers), "")
 
 
 def _group(candidate: Candidate, run: Run | None) -> str:

@@ -24,6 +24,7 @@ class CompareView(QWidget):
     def __init__(self, theme: Theme, model: CandidatesModel, parent: QWidget | None = None):
         super().__init__(parent)
         self._model = model
+        self._of = self._set_against = 0  # the candidate in view; the repair that was set against its origin
         self._texts: tuple[str, str] | None = None
         self._looked_at = 0.0
         self._found: Difference | None = None
@@ -111,12 +112,17 @@ class CompareView(QWidget):
         self._of = candidate.number
         run = self._model.run
         others = [n for n in sorted(run.candidates) if n != candidate.number] if run else []
-        if others == [self._other.itemData(row) for row in range(self._other.count())]:
+        if candidate.origin.of in others and candidate.number != self._set_against:
+            self._set_against = candidate.number  # a repair is first set against the one it repairs
+            self._other.clear()
+        elif others == [self._other.itemData(row) for row in range(self._other.count())]:
             return
         chosen = self.other
         self._other.clear()
         for number in others:
             self._other.addItem(tr("with candidate {number}").format(number=number), number)
+        if candidate.number == self._set_against and candidate.origin.of in others:
+            chosen = candidate.origin.of
         if chosen not in others and run is not None:
             distinct = (n for n in others if run.candidates[n].group != candidate.group)
             chosen = self._model.best if self._model.best in others else next(distinct, others[0] if others else 0)
@@ -134,7 +140,6 @@ class CompareView(QWidget):
             one.horizontalScrollBar().valueChanged.connect(other.horizontalScrollBar().setValue)
 
     def _lay_out(self) -> None:
-        self._of = 0
         sides = QSplitter()
         sides.setChildrenCollapsible(False)
         sides.setHandleWidth(8)

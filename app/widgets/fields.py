@@ -76,6 +76,16 @@ class NumberField(QLineEdit):
     def whole(self) -> int:
         return int(self.number())
 
+    def bound(self, high: float, name: str, tip: str) -> None:
+        """From now on values up to ``high`` may stand here, and mean something else."""
+        self._high, self._name, self._tip = high, name, tip
+        self.setAccessibleName(name)
+        self._judge()
+
+    def show_hint(self, hint: str) -> None:
+        self._hint = hint
+        self.setPlaceholderText(hint)
+
     def set_value(self, value: float | None) -> None:
         self.setText("" if value is None else _plain(value))
         self.setCursorPosition(0)

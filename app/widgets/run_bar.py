@@ -23,9 +23,11 @@ from app.widgets.fields import NumberField
 from app.words import tr
 from engine.contract import Request, Sampling
 from engine.contract.request import MAX_CANDIDATES
+from engine.session.arms import Budget
 
 QUICK = (1, 4, 8, 16, 32)
 MAX_TOKENS = 131_072
+MOST_UNTIL_PASS = 1000
 
 
 class RunBar(QWidget):
@@ -53,6 +55,8 @@ class RunBar(QWidget):
             tr("Number of candidates"), tr("How many answers to draw"), 1, MAX_CANDIDATES, Request.candidates
         )
         self._quick = QButtonGroup(self)
+        self._until_pass = actions["until_pass"]
+        self._asked_once = Request.candidates  # how many, when it is not until one passes
         self._temperature = NumberField(
             tr("Temperature"), tr("0 is greedy: all alike. Higher is more varied"), 0, 10, Sampling.temperature, 0.1
         )
@@ -95,11 +99,13 @@ class RunBar(QWidget):
                 time_budget_s=budget or None,
                 seed=int(self._seed.text()) if self._seed.text() else None,
                 ignore_fit=bool(self.model) and self.model == self._insisted,
+                until_pass=self._until_pass.isChecked(),
             )
         )
 
     def apply(self, settings: RunSettings) -> None:
         self.choose_model(settings.model)
+        self._until_pass.setChecked(settings.until_pass)
         self._candidates.set_value(settings.candidates)
         self._temperature.set_value(settings.sampling.temperature)
         self._max_tokens.set_value(settings.sampling.max_tokens)
@@ -223,14 +229,42 @@ class RunBar(QWidget):
             button.setToolTip(name)
             self._quick.addButton(button, count)
             row.addWidget(button)
-        self._quick.idClicked.connect(self._candidates.set_value)
+        row.addWidget(self._until_pass_button())
+        self._quick.idClicked.connect(self._choose_count)
         self._candidates.textChanged.connect(self._mark_quick)
         self._candidates.textChanged.connect(lambda _: self.count_changed.emit())
         self._mark_quick()
         return row
 
+    def _until_pass_button(self) -> QToolButton:
+        button = QToolButton()
+        button.setDefaultAction(self._until_pass)
+        button.setProperty("kind", "segment")
+        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
+        button.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        button.setAccessibleName(self._until_pass.text())
+        self._until_pass.toggled.connect(self._until_pass_changed)
+        return button
+
+    def _choose_count(self, count: int) -> None:
+        self._until_pass.setChecked(False)
+        self._candidates.set_value(count)
+
+    def _until_pass_changed(self, on: bool) -> None:
+        """The box beside says how many at most, and goes back to what it was."""
+        if on:
+            self._asked_once = Request.candidates if self._candidates.complaint else self._candidates.whole()
+            self._candidates.bound(MOST_UNTIL_PASS, tr("Most candidates"), tr("How many answers to draw at most"))
+            self._candidates.set_value(Budget.candidates)
+        else:
+            self._candidates.bound(MAX_CANDIDATES, tr("Number of candidates"), tr("How many answers to draw"))
+            self._candidates.set_value(self._asked_once)
+        self._budget.show_hint(tr("{n:g}").format(n=Budget.seconds) if on else tr("off"))
+        self._mark_quick()
+
     def _mark_quick(self) -> None:
-        count = 0 if self._candidates.complaint else self._candidates.whole()
+        wanted = not self._candidates.complaint and not self._until_pass.isChecked()
+        count = self._candidates.whole() if wanted else 0
         self._quick.setExclusive(False)
         for button in self._quick.buttons():
             button.setChecked(self._quick.id(button) == count)

@@ -27,7 +27,8 @@ from engine.contract import (
 )
 from engine.runner.protocol import Answer, ConsentNeeded, Lamps, Test, TestFinished
 from engine.runner.report import Report
-from engine.session.driver import Effect, RunDriver, TestPolicy
+from engine.session.driver import RunDriver
+from engine.session.effects import Effect, TestPolicy
 from engine.session.run import Run
 
 _SILENCE_S = 300.0  # without any event; nothing here takes that long

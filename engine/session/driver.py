@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from engine.contract import (
     Add,
@@ -17,7 +18,6 @@ from engine.contract import (
     Generate,
     Load,
     LoadFailed,
-    Message,
     Ready,
     Request,
     RunFinished,
@@ -35,47 +35,13 @@ from engine.runner.protocol import (
     TestStarted,
 )
 from engine.runner.report import Report
-from engine.session.arms import Proposal
-from engine.session.candidate import Candidate
+from engine.session.arms import REPAIR, Proposal
+from engine.session.candidate import Candidate, Origin
+from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
 from engine.session.provenance import Provenance
 from engine.session.run import IN_TEST, Run
-from engine.session.search import Search
-
-
-@dataclass(frozen=True)
-class ConsentQuestion:
-    """Ask the user before any candidate is tested; ``kind`` as in ConsentNeeded. Asked once for all that wait."""
-
-    kind: str
-    sentence: str
-
-
-@dataclass(frozen=True)
-class RefusedTests:
-    """The tests cannot be used, and why; said once for a text."""
-
-    sentence: str
-
-
-@dataclass(frozen=True)
-class FirstPass:
-    """The run was to end with its first pass, and ``candidate`` is it; ``stopped``: others were still being written."""
-
-    candidate: int
-    stopped: bool
-
-
-Effect = Message | Test | CancelTest | ConsentQuestion | RefusedTests | FirstPass
-
-
-@dataclass(frozen=True)
-class TestPolicy:
-    """``as_finished``: candidates are tested as they finish. ``stop_at_first_pass``: so they are, until one passes."""
-
-    __test__ = False  # not a test class, whatever pytest makes of the name
-
-    as_finished: bool = False
-    stop_at_first_pass: bool = False
+from engine.session.search import Decision, Search
+from engine.session.turns import fix
 
 
 @dataclass(frozen=True)
@@ -119,8 +85,9 @@ class RunDriver:
         self._question = ""  # the kind that was asked for
         self._looked_at = self._objection = ""  # tests, and what is wrong with them
         self._search = search
+        self._before: list[dict[str, Any]] = []  # decisions of earlier searches and repairs
         self._proposal: Proposal | None = None  # whose model is being loaded
-        self._leg_began_s = 0.0  # after the run's beginning
+        self._leg_began_s = self._search_began_s = 0.0  # after the run's beginning
 
     @property
     def testing(self) -> bool:
@@ -155,6 +122,27 @@ class RunDriver:
             return self._generate(request)
         self.run.expect(request)
         return [Add(self.run.name, count)]
+
+    def search_on(self, search: Search) -> list[Effect]:
+        """A run that has ended goes on until one passes; candidates without a verdict are tested first."""
+        assert self.run.ended, "a run that goes on is ended first"
+        self._before = list(self.run.decisions)
+        search.resume(self.run, self._now_s)
+        if not self.legs:
+            self.legs.append(Leg(self.run.request, self.run.provenance))
+        self._search, self._search_began_s = search, self._now_s
+        self._none, self._leg_began_s = False, self._now_s
+        return self._hand_over() + self._go_on()
+
+    def repair(self, number: int, count: int, seed: int) -> list[Effect]:
+        """``count`` corrections of a candidate of a run that has ended join its candidates. Raises BadRequest."""
+        asked = fix(self.run, number, seed)
+        first = max(self.run.candidates) + 1
+        request = replace(asked, candidates=count, first_candidate=first, time_budget_s=self.run.request.time_budget_s)
+        origin = Origin(REPAIR, "", number)
+        self.run.reopen(request, origin)
+        self.run.decisions.append(Decision(self._now_s, origin, "", request).to_dict())
+        return self._generate(request)
 
     def stop(self) -> list[Effect]:
         """End the run and its tests. The run has ended when the engine says so."""
@@ -239,7 +227,7 @@ class RunDriver:
     def _generate(self, request: Request) -> list[Effect]:
         self.legs.append(Leg(request, self.run.provenance))
         if self._search is not None:
-            self.run.decisions = [decision.to_dict() for decision in self._search.decisions]
+            self.run.decisions = self._before + [decision.to_dict() for decision in self._search.decisions]
         self._leg_began_s = self._now_s
         return [Generate(self.run.name, request)]
 
@@ -297,7 +285,9 @@ class RunDriver:
 
     @property
     def _out_of_time(self) -> bool:
-        return self._search is not None and self._now_s >= self._search.budget.seconds
+        if self._search is None:
+            return False
+        return self._now_s - self._search_began_s >= self._search.budget.seconds
 
     def _shifted(self, event: Event) -> Event:
         """The engine counts from the beginning of a leg, and a run that searches from its own."""
@@ -317,7 +307,7 @@ class RunDriver:
         if self.testing:
             return []  # its verdict may be the pass
         self._leg_ended(search)
-        proposal = search.next(run, self._now_s) if run.state == "finished" else None
+        proposal = search.next(run, self._now_s) if run.state != "failed" else None
         if proposal is None:
             self._search = None
             return []

@@ -11,7 +11,7 @@ from typing import Any
 from engine.contract import Request
 from engine.contract.wire import part_from_json, part_to_json
 from engine.session.arms import ARMS, BATCH, FRESH, Budget, Model, Outlook, Proposal, proposals
-from engine.session.candidate import Origin
+from engine.session.candidate import ONCE, Origin
 from engine.session.run import Run
 
 
@@ -69,6 +69,14 @@ class Search:
         request = replace(request, candidates=count, goal="first", overrides=overrides)
         self.decisions.append(Decision(0.0, Origin(FRESH, self.title), self.title, request))
         return request
+
+    def resume(self, run: Run, at_s: float = 0.0) -> None:
+        """Go on from a run that has ended without a pass, as if it had begun this way."""
+        origin = Origin(FRESH, self.title)
+        for candidate in run.candidates.values():
+            candidate.origin = origin if candidate.origin == ONCE else candidate.origin
+        first = replace(run.request, goal="first", time_budget_s=None)
+        self.decisions.append(Decision(at_s, origin, self.title, first))
 
     def left(self, run: Run) -> int:
         """Candidates that may still be asked for."""

@@ -27,14 +27,8 @@ from engine.runner.protocol import (
     TestStarted,
 )
 from engine.runner.report import Report, TestResult
-from engine.session.driver import (
-    ConsentQuestion,
-    Effect,
-    FirstPass,
-    RefusedTests,
-    RunDriver,
-    TestPolicy,
-)
+from engine.session.driver import RunDriver
+from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
 from engine.session.run import Run
 
 PASS, FAIL = Report("pass", "split"), Report("fail", "split", why="assert 1 == 2")

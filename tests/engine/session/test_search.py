@@ -27,7 +27,8 @@ from engine.runner.protocol import CancelTest, Test, TestFinished
 from engine.runner.report import Report, TestResult
 from engine.session.arms import BATCH, FRESH, REPAIR, Budget, Model
 from engine.session.candidate import Origin
-from engine.session.driver import Effect, FirstPass, RunDriver, TestPolicy
+from engine.session.driver import RunDriver
+from engine.session.effects import Effect, FirstPass, TestPolicy
 from engine.session.run import Run
 from engine.session.search import Decision, Search
 
