@@ -17,7 +17,7 @@ class Action:
     """``blocked`` gives the sentence that says why it cannot be done now, or an empty string.
 
     ``tip_now`` gives another tip than usual where the action does something else now, or an empty string.
-    ``checkable``: it is on or off. ``apart``: a line in the menu before it. ``remembered``: on or off as it was when
+    ``checkable``: it is on or off, and ``on`` in a new window. ``apart``: a line in the menu before it. ``remembered``: on or off as it was when
     the window was closed.
     """
 
@@ -30,6 +30,7 @@ class Action:
     tip_now: Callable[[Situation], str] = situation.never
     checkable: bool = False
     remembered: bool = False
+    on: bool = False
     apart: bool = False
     menu: str = ""
 
@@ -119,7 +120,7 @@ ACTIONS: tuple[Action, ...] = (
         Action(
             "run_tests",
             "Run tests",
-            "Test every finished candidate",
+            "Test all candidates of this run: those that have finished now, the others as they do",
             "Ctrl+T",
             "run-tests",
             situation.run_tests,
@@ -132,6 +133,7 @@ ACTIONS: tuple[Action, ...] = (
             "Ctrl+Shift+T",
             checkable=True,
             remembered=True,
+            on=True,
         ),
         Action(
             "stop_at_first_pass",

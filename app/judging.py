@@ -38,9 +38,10 @@ class TestController(QObject):
                 self._ask_consent(effect)
             case RefusedTests():
                 self._window.notice.say(effect.sentence)
-            case FirstPass(stopped=True):
-                words = tr("Candidate {number} passed; the others were stopped.")
-                self._window.status.flash(words.format(number=effect.candidate))
+            case FirstPass():
+                if effect.stopped:
+                    words = tr("Candidate {number} passed; the others were stopped.")
+                    self._window.status.flash(words.format(number=effect.candidate))
                 self._window.page.choose(effect.candidate)
 
     @Slot(object)

@@ -9,6 +9,7 @@ from app.background import Errand
 from app.loading import ModelLoading
 from app.running import RunController
 from app.widgets.main_window import MainWindow
+from app.widgets.notice import Choice
 from app.words import tr
 from engine.contract import BadRequest, BasslineError, ModelChoice, RunFinished
 from engine.session.arms import BATCH, Budget, Model, best_failing
@@ -33,6 +34,8 @@ class SearchController(QObject):
         runs.finished.connect(self._offer_after_tests)
         runs.tests_changed.connect(self._offer_after_tests)
         self._offered: Run | None = None
+        self._decide: Callable[[bool], None] | None = None  # while the question about a larger model stands
+        window.notice.left.connect(lambda: self._answer(False))
 
     def search(self, budget: Budget | None, choice: ModelChoice, tests: str) -> Search | None:
         """None for a run that asks once. Raises BadRequest where nothing could tell that one passes."""
@@ -86,20 +89,21 @@ class SearchController(QObject):
             decide(True)
             return
 
-        def answer(agreed: bool, keep: str = "") -> None:
-            if keep:
-                self._window.remember(LARGER, keep)
-            decide(agreed)
+        words = tr("None has passed yet. {title} is larger, and on this computer: go on with it?").format(title=title)
+        choices: list[Choice] = [
+            (tr("Yes"), lambda: self._answer(True, "yes")),
+            (tr("No"), lambda: self._answer(False)),
+            (tr("Never"), lambda: self._answer(False, "never")),
+        ]
+        self._window.notice.say(words, tone="warning", choices=choices)
+        self._decide = decide
 
-        self._window.notice.say(
-            tr("None has passed yet. {title} is larger, and on this computer: go on with it?").format(title=title),
-            tone="warning",
-            choices=[
-                (tr("Yes"), lambda: answer(True, "yes")),
-                (tr("No"), lambda: answer(False)),
-                (tr("Never"), lambda: answer(False, "never")),
-            ],
-        )
+    def _answer(self, agreed: bool, keep: str = "") -> None:
+        if keep:
+            self._window.remember(LARGER, keep)
+        decide, self._decide = self._decide, None
+        if decide is not None:
+            decide(agreed)
 
     @Slot()
     def _offer_after_tests(self, _event: RunFinished | None = None) -> None:

@@ -50,7 +50,7 @@ def badge(candidate: Candidate, per_second: float | None, best: bool = False, ou
         word, icon, tone = TESTS[candidate.test_state]
     else:
         word, icon, tone = STATES[candidate.state]
-    note = tr("repairs {n}").format(n=candidate.origin.of) if candidate.origin.of else speed
+    note = tr("repair of {n}").format(n=candidate.origin.of) if candidate.origin.of else speed
     if candidate.same_as is not None:
         note = tr("same as {number}").format(number=candidate.group)
     elif candidate.fails_like is not None:
@@ -91,7 +91,7 @@ def in_words(candidate: Candidate, per_second: float | None, outdated: bool = Fa
     if outdated:
         parts.append(tr("the tests have changed since"))
     if candidate.origin.of:
-        parts.append(tr("repairs candidate {n}").format(n=candidate.origin.of))
+        parts.append(tr("a repair of candidate {n}").format(n=candidate.origin.of))
     if candidate.likeness:
         parts.append(candidate.likeness)
     return ", ".join(parts)

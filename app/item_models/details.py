@@ -47,10 +47,10 @@ def details(candidate: Candidate, run: Run | None = None, best: str = "") -> lis
 
 
 def origin_in_words(origin: Origin) -> str:
-    """For example: repairs 3, qwen2.5-coder-1.5b. Empty for a candidate of a run that asks once."""
+    """For example: repair of 3, qwen2.5-coder-1.5b. Empty for a candidate of a run that asks once."""
     if origin == ONCE:
         return ""
-    arm = tr("repairs {n}").format(n=origin.of) if origin.of else tr(origin.arm)
+    arm = tr("repair of {n}").format(n=origin.of) if origin.of else tr(origin.arm)
     return ", ".join(part for part in (arm, origin.model) if part)
 
 

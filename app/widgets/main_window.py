@@ -153,7 +153,7 @@ class MainWindow(QMainWindow):
         self._settings.setValue("splitter", self._splitter.saveState())
         for action in ACTIONS:
             if action.remembered:
-                self.remember(action.id, "on" if self.is_on(action.id) else "")
+                self.remember(action.id, "on" if self.is_on(action.id) else "off")
         self._settings.sync()
         event.accept()
 
@@ -226,7 +226,9 @@ class MainWindow(QMainWindow):
     def _restore(self) -> None:
         for action in ACTIONS:
             if action.remembered:
-                self.actions_by_id[action.id].setChecked(self.remembered(action.id) == "on")
+                self.actions_by_id[action.id].setChecked(
+                    (self.remembered(action.id) or ("off", "on")[action.on]) == "on"
+                )
         geometry, splitter = self._settings.value("geometry"), self._settings.value("splitter")
         if isinstance(geometry, QByteArray):
             self.restoreGeometry(geometry)

@@ -18,6 +18,7 @@ class Notice(QFrame):
     """Hidden until ``say``. ``tone``: error or warning; told by a sign and a word as well as by the border."""
 
     said = Signal(str)
+    left = Signal()  # dismissed, or another message took its place: none of its choices was taken
 
     def __init__(self, theme: Theme, parent: QWidget | None = None):
         super().__init__(parent)
@@ -33,7 +34,7 @@ class Notice(QFrame):
         self._dismiss.setAccessibleName(tr("Dismiss message"))
         self._dismiss.setToolTip(tr("Dismiss"))
         self._dismiss.setAutoRaise(True)
-        self._dismiss.clicked.connect(self.hide)
+        self._dismiss.clicked.connect(self._leave)
         self._row = row = QHBoxLayout(self)
         row.setContentsMargins(10, 5, 6, 5)
         row.setSpacing(8)
@@ -51,6 +52,8 @@ class Notice(QFrame):
 
     def say(self, sentence: str, details: str = "", tone: str = "error", choices: Sequence[Choice] = ()) -> None:
         """``choices``: ways out, as buttons; each of them also takes the message away."""
+        if not self.isHidden():
+            self.left.emit()
         self._details, self._tone = details, tone
         self._sentence.setText(sentence)
         word = tr("Error") if tone == "error" else tr("Warning")
@@ -63,6 +66,10 @@ class Notice(QFrame):
         self._paint()
         self.show()
         self.said.emit(f"{word}: {sentence}")
+
+    def _leave(self) -> None:
+        self.hide()
+        self.left.emit()
 
     def _offer(self, choices: Sequence[Choice]) -> None:
         for button in self._choices:

@@ -118,7 +118,15 @@ class StageClock(HandClock):
 class Stage:
     """``advance`` moves the engine's clock step by step; nothing happens otherwise."""
 
-    def __init__(self, theme: Theme, script: Script, home: Path, sealed: bool = True, hold: bool = False):
+    def __init__(
+        self,
+        theme: Theme,
+        script: Script,
+        home: Path,
+        sealed: bool = True,
+        hold: bool = False,
+        as_finished: bool = False,
+    ):
         self.script, self.clock = script, StageClock()
         self.engines: list[ScriptedEngine] = []
         self.runner: RehearsedRunner | None = None
@@ -127,6 +135,7 @@ class Stage:
         self.controller: Controller = build(theme, self._open_engine, self._open_runner, home, home / "history.sqlite")
         self.window: MainWindow = self.controller.window
         self.window.bar.choose_model("scripted")
+        self.window.actions_by_id["test_as_finished"].setChecked(as_finished)  # most tests say themselves when
 
     def _open_engine(self, choice: ModelChoice) -> Engine:
         self.engines.append(ScriptedEngine(self.script, self.clock))

@@ -9,7 +9,8 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 
 from app.widgets.context_strip import Chip
 from engine.contract import Turn
-from tests.app.stage import ASSERTS, PROMPT, Stage
+from engine.session.search import Decision
+from tests.app.stage import PROMPT, Stage
 
 
 def chips(on: Stage) -> list[Chip]:
@@ -112,7 +113,7 @@ def test_a_follow_up_goes_on_from_the_candidate_in_view(on: Stage) -> None:
     assert on.controller.run.request.turns == ()
 
 
-def test_fix_it_hands_back_the_code_and_the_failing_test(on: Stage) -> None:
+def test_fix_it_hands_back_the_code_and_the_failing_test_and_keeps_the_candidates(on: Stage) -> None:
     on.generate(2)
     on.finish()
     assert on.window.actions_by_id["fix_it"].toolTip() == "This candidate has not failed a test."
@@ -120,20 +121,42 @@ def test_fix_it_hands_back_the_code_and_the_failing_test(on: Stage) -> None:
     on.settle()
     on.window.page.choose(2)
     on.settle()
-    failing = on.controller.run
-    assert failing is not None
+    run = on.controller.run
+    assert run is not None
+    failing = run.candidates[2]
     on.do("fix_it")
     on.finish()
-    fixed = on.controller.run
-    assert fixed is not None
-    assert fixed is not failing
-    assert 'assert roman_to_int("MCMXCIV") == 1994, where it returned 2216' in fixed.request.prompt
-    assert failing.candidates[2].code.strip() in fixed.request.turns[-1].text
-    assert fixed.tests == ASSERTS
+    assert on.controller.run is run
+    assert sorted(run.candidates) == [1, 2, 3, 4]
+    asked = Decision.from_dict(run.decisions[-1]).request
+    assert 'assert roman_to_int("MCMXCIV") == 1994, where it returned 2216' in asked.prompt
+    assert failing.code.strip() in asked.turns[-1].text
+    assert [run.candidates[n].origin.of for n in (1, 2, 3, 4)] == [0, 0, 2, 2]
     assert on.window.prompt.text() == PROMPT
     on.do("run_tests")
     on.settle()
-    assert any(candidate.passed for candidate in fixed.candidates.values())
+    assert any(run.candidates[n].passed for n in (3, 4))
+
+
+def test_a_repair_says_whose_it_is_and_is_set_against_it(on: Stage) -> None:
+    on.generate(2)
+    on.finish()
+    on.do("run_tests")
+    on.settle()
+    on.window.page.choose(2)
+    on.do("fix_it")
+    on.finish()
+    on.window.page.choose(4)
+    on.do("compare")
+    assert on.window.page.compare.other == 2
+    on.window.page.compare.compare_with(1)
+    on.settle()
+    assert on.window.page.compare.other == 1  # another choice stays
+    on.do("go_to_details")
+    shown = on.window.page._details
+    rows = {shown.index(row, 0).data(): shown.index(row, 1).data() for row in range(shown.rowCount())}
+    assert rows["From"] == "repair of 2"
+    assert rows["Asked"].startswith("The code above fails this test:")
 
 
 def test_length_is_in_tokens_where_the_engine_has_counted(on: Stage) -> None:
