@@ -17,8 +17,8 @@ class Action:
     """``blocked`` gives the sentence that says why it cannot be done now, or an empty string.
 
     ``tip_now`` gives another tip than usual where the action does something else now, or an empty string.
-    ``checkable``: it is on or off, and ``on`` in a new window. ``apart``: a line in the menu before it. ``remembered``: on or off as it was when
-    the window was closed.
+    ``checkable``: it is on or off, and ``on`` in a new window. ``apart``: a line in the menu before it. ``remembered``:
+    on or off as it was when the window was closed.
     """
 
     id: str

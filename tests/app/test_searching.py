@@ -137,6 +137,7 @@ def test_a_larger_model_is_asked_about_once(open_stage: Callable[..., Stage], an
     on.window.bar.apply(replace(on.window.bar.settings(), candidates=60))
     on.do("generate")
     on.until(lambda: "is larger, and on this computer" in on.window.notice.sentence and on.window.notice.isVisible())
+    on.settle()
     offers(on)[answer].click()
     finish(on)
     assert ("larger" in loads) == (answer == "Yes")
