@@ -93,7 +93,11 @@ def test_a_proxy_that_does_not_let_through(server: FakeServer, play: Playing) ->
     add(Server("lab", "https://gpu.example", proxy=server.address.removesuffix("/v1")))
     failed = play.load("lab")
     assert isinstance(failed, LoadFailed)
-    assert failed.reason == "The proxy did not let us through to gpu.example; look at its address and its rules."
+    port = server.address.rpartition(":")[2].removesuffix("/v1")
+    assert failed.reason == (
+        f"The proxy 127.0.0.1:{port} (from the server's settings) did not let us through to gpu.example; "
+        "look at its address and its rules."
+    )
 
 
 @pytest.mark.usefixtures("memory_keyring")

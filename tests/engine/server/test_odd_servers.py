@@ -174,7 +174,7 @@ FAULTS: dict[str, tuple[Answer, str]] = {
     ),
     "a filter": (
         streamed(chunk({"content": "half a"}), chunk({}, "content_filter")),
-        f"{HOST} gave up in the middle of a text.",
+        f"{HOST} gave up in the middle of a text (content_filter).",
     ),
 }
 
