@@ -2,15 +2,15 @@
 
 import contextlib
 import os
-import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
 
 from app.leaving import leave
+from engine.doctor.display import missing_libraries
 
-_VARIABLE = "QT_QPA_PLATFORM"
+_VARIABLE, _PLUGINS = "QT_QPA_PLATFORM", "QT_QPA_PLATFORM_PLUGIN_PATH"
 _FOR_DISPLAYS = {"DISPLAY": "xcb", "WAYLAND_DISPLAY": "wayland"}
 
 
@@ -23,7 +23,7 @@ def failures_told(no_window: Callable[[str], int]) -> Iterator[None]:
 
     def hear(kind: QtMsgType, context: QMessageLogContext, message: str) -> None:
         if kind == QtMsgType.QtFatalMsg:
-            leave(no_window(reason([*said, message])))
+            leave(no_window(reason("\n".join([*said, message]), missing_libraries())))
         said.append(message)
 
     _add_displays()
@@ -36,15 +36,19 @@ def failures_told(no_window: Callable[[str], int]) -> Iterator[None]:
         sys.stderr.write(f"{message}\n")
 
 
-def reason(said: list[str]) -> str:
-    """Why no window can open, from what Qt said before it gave up."""
-    text = "\n".join(said)
-    if library := re.search(r"(\S+) is needed to load the Qt xcb|(\S+\.so[.\d]*): cannot open shared object", text):
-        return f"The window cannot open, because the system lacks {library[1] or library[2]}; install it."
-    chosen = os.environ.get(_VARIABLE, "")
-    if chosen and not any(chosen.startswith(name) for name in _FOR_DISPLAYS.values()):
-        return f"The window cannot open, because {_VARIABLE} is {chosen}, and Qt does not start with it; unset it."
+def reason(said: str, missing: Sequence[str] = ()) -> str:
+    """Why no window can open: from what Qt ``said`` before it gave up, and the libraries that are ``missing``.
+
+    Qt names libxcb-cursor whatever the matter is, so a library counts only where it is seen to be missing.
+    """
+    chosen, folder = os.environ.get(_VARIABLE, ""), os.environ.get(_PLUGINS, "")
     named = [f"{name}={os.environ[name]}" for name in _FOR_DISPLAYS if os.environ.get(name)]
+    if folder and "could not find the qt platform plugin" in said.lower():
+        return f"The window cannot open, because {_PLUGINS} is {folder}, where Qt finds nothing; unset it."
+    if missing and "could not connect to display" not in said:
+        return f"The window cannot open, because the system lacks {', '.join(missing)}; install what is missing."
+    if chosen and not any(chosen.startswith(platform) for platform in _FOR_DISPLAYS.values()):
+        return f"The window cannot open, because {_VARIABLE} is {chosen}, and Qt does not start with it; unset it."
     if not named:
         return f"The window cannot open: {_VARIABLE} is {chosen}, and there is no such display here; unset it."
     return f"The window cannot open, because no display answers ({', '.join(named)}); log in at one, or use `ssh -X`."

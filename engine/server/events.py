@@ -131,10 +131,10 @@ class EventReader:
         self._name, self._data, self._size = "", [], 0
         if name == "error":
             yield Failed(_value(text))
-        elif text.strip().lower() in _NOISE or (name not in ("", "message") and not text.lstrip().startswith("{")):
-            return
         elif _is_done(text):
             yield Done()
+        elif text.strip().lower() in _NOISE or (name not in ("", "message") and not text.lstrip().startswith("{")):
+            return
         else:
             yield from _parsed(text)
 
