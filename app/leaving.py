@@ -1,4 +1,4 @@
-"""The end of this process. Under a thread that computes Python's own way out is not safe: torch aborts when torn down."""
+"""The end of this process. Python's own way out is not safe under threads that compute: torch aborts."""
 
 import contextlib
 import os

@@ -21,19 +21,20 @@ def ensure_home() -> None:
     """See to it that the person has a home folder; call this before anything asks for one.
 
     In a container under a number that no user has, and in some services, there is neither HOME nor an entry that names
-    a folder. A private one among the temporary files stands in, also for the libraries and programs that we start.
-    Raises NoHome.
+    a folder. BASSLINE_HOME or a private folder among the temporary files stands in, also for the libraries that we use
+    and the programs that we start. Raises NoHome.
     """
     if os.name != "posix" or os.path.isabs(os.environ.get("HOME", "")):
         return
     os.environ.pop("HOME", None)  # empty or relative: no place at all
     if not os.path.isabs(os.path.expanduser("~")):
-        os.environ["HOME"] = str(_private_folder(Path(tempfile.gettempdir()) / f"{_APP}-{os.getuid()}"))
+        os.environ["HOME"] = str(_home() or _private_folder(f"{_APP}-{os.getuid()}"))
 
 
-def _private_folder(folder: Path) -> Path:
-    """``folder``, made if need be, if nobody else can have put anything into it."""
+def _private_folder(name: str) -> Path:
+    """Among the temporary files, made if need be. Raises NoHome if others can have put anything into it."""
     with contextlib.suppress(OSError):
+        folder = Path(tempfile.gettempdir()) / name
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
         if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
