@@ -3,9 +3,11 @@
 import os
 import signal
 import sys
+import traceback
 from pathlib import Path
+from typing import NoReturn
 
-_INTERRUPTED = 130
+_INTERRUPTED, _NO_WINDOW = 130, 2
 _FOR_THE_WINDOW: tuple[list[str], ...] = ([], ["--demo"])
 
 
@@ -35,12 +37,12 @@ except ModuleNotFoundError as error:
     )
 
 _NO_DISPLAY = """\
-There is no display here, so no window. The same job as a command:
+{why} The same job as a command:
 
   echo 'assert add(2, 3) == 5' > tests.py
   {python} main.py generate "Write a Python function add(a, b)." -n 8 --tests tests.py --export out/
 
-{python} main.py --help lists everything."""
+{python} main.py --help lists everything, and {python} main.py doctor what is missing here."""
 
 
 def shell_name(program: str) -> str:
@@ -53,21 +55,48 @@ def main(arguments: list[str] | None = None) -> int:
     prepare_environment()
     words = sys.argv[1:] if arguments is None else arguments
     from app.cli import guarded  # after the environment, which numeric libraries read when imported
-    from app.cli import main as command_line
 
+    return guarded(lambda: _start(words))
+
+
+def _start(words: list[str]) -> int:
+    from engine.session.paths import ensure_home
+
+    ensure_home()
     if words not in _FOR_THE_WINDOW:
+        from app.cli import main as command_line
+
         return command_line(words)
     if not has_display():
-        return guarded(lambda: print(_NO_DISPLAY.format(python=shell_name(sys.executable))) or 0)
-    from app.start import main as open_window  # Qt, only now
+        print(_without_a_window("There is no display here, so no window."))
+        return 0
+    try:
+        from app.start import main as open_window  # Qt, only now
+    except ImportError as error:  # a library of the system that Qt needs
+        return no_window(f"The window cannot open, because Qt does not load ({error}).")
+    return open_window(words, no_window)
 
-    return open_window(words)
+
+def no_window(why: str) -> int:
+    """Say why no window opens, and what to do without one. Returns the exit code."""
+    print(_without_a_window(why), file=sys.stderr)
+    return _NO_WINDOW
+
+
+def _without_a_window(why: str) -> str:
+    return _NO_DISPLAY.format(why=why, python=shell_name(sys.executable))
+
+
+def _run() -> NoReturn:
+    from app.leaving import end
+
+    try:
+        code = main()
+    except Exception:
+        traceback.print_exc()
+        end(1)  # here, where what the error holds still lives: threads may be among it
+    end(code)
 
 
 if __name__ == "__main__":
-    code = main()
-    if code == _INTERRUPTED:
-        from app.cli import leave  # threads may compute still
-
-        leave(code)
-    sys.exit(code)
+    _run()

@@ -4,6 +4,7 @@ import contextlib
 import faulthandler
 import logging
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ class CrashLog(QObject):
 
     def __init__(self, folder: Path, parent: QObject | None = None):
         super().__init__(parent)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = _writable(folder)
         self._handler = RotatingFileHandler(folder / "window.log", maxBytes=1_000_000, backupCount=2, encoding="utf-8")
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         self._stacks = open(folder / "crash.log", "a", encoding="utf-8")  # noqa: SIM115 - faulthandler keeps it
@@ -58,6 +59,12 @@ class CrashLog(QObject):
         faulthandler.dump_traceback(self._stacks)
         self._stacks.flush()
 
+    def note_end(self) -> None:
+        """The error that is being handled ends everything."""
+        details = traceback.format_exc()
+        log.error("the window ended\n%s", details)
+        sys.stderr.write(details)
+
     def _unhandled(self, kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
         details = "".join(traceback.format_exception(kind, error, trace))
         log.error("unhandled\n%s", details)
@@ -66,6 +73,16 @@ class CrashLog(QObject):
             self.broke.emit(
                 f"Something went wrong inside Bassline: {error or kind.__name__}. Your texts are kept.", details
             )
+
+
+def _writable(folder: Path) -> Path:
+    """``folder``, or one among the temporary files: a full or read-only disk is no reason to have no window."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with open(folder / "crash.log", "a", encoding="utf-8"), open(folder / "window.log", "a", encoding="utf-8"):
+            return folder
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="bassline-logs-"))
 
 
 def _qt_says(kind: QtMsgType, context: QMessageLogContext, message: str) -> None:

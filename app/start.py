@@ -2,11 +2,11 @@
 
 import asyncio
 import contextlib
-import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from PySide6.QtCore import QSocketNotifier, Qt, QTimer
@@ -14,9 +14,11 @@ from PySide6.QtWidgets import QApplication
 
 import qasync  # isort: skip - it looks for a Qt that was imported before it
 
+from app import platform
 from app.controller import Controller
 from app.crash_log import CrashLog, log
 from app.engines import SCRIPTED, open_engine
+from app.leaving import leave
 from app.loading import OpenEngine
 from app.single_instance import SingleInstance
 from app.testing import OpenRunner
@@ -31,9 +33,18 @@ from engine.session.journal import history_file
 PRELOAD_MS = 400
 
 
-def main(argv: list[str]) -> int:
-    """Open the window and stay until it is closed. ``--demo`` plays a recorded run. Returns the exit code."""
-    application = QApplication(["bassline", *argv])
+def _complain(why: str) -> int:
+    print(why, file=sys.stderr)
+    return 2
+
+
+def main(argv: list[str], no_window: Callable[[str], int] = _complain) -> int:
+    """Open the window and stay until it is closed. ``--demo`` plays a recorded run. Returns the exit code.
+
+    ``no_window`` is told why no window can open, and gives the exit code for that.
+    """
+    with platform.failures_told(no_window):
+        application = QApplication(["bassline", *argv])
     application.setDesktopFileName("bassline")
     application.setQuitOnLastWindowClosed(False)  # our own event ends the loop, after an orderly shutdown
     alone = SingleInstance(paths.data())
@@ -42,19 +53,29 @@ def main(argv: list[str]) -> int:
         return 0
     crashes = CrashLog(paths.logs())
     with crashes.installed():
-        controller = build(Theme(application), open_engine, RunnerClient, paths.settings(), history_file())
-        alone.raise_wanted.connect(controller.window.come_to_front)
-        crashes.broke.connect(controller.window.notice.say, Qt.ConnectionType.QueuedConnection)
-        with qasync.QEventLoop(application) as loop:
-            clean = loop.run_until_complete(_live(controller, demo="--demo" in argv))
+        try:
+            clean = _open(application, alone, crashes, demo="--demo" in argv)
+        except BaseException:
+            crashes.note_end()
+            leave(1)  # here, where the window still lives: destroyed under its threads, it would abort
         alone.close()
         if not clean:
             # Files are whole and the test boxes are gone; only a thread that does not listen is left, deep in a
             # library's import or a long kernel. Leaving the usual way would abort because of it.
             log.warning("the engine did not end within 5 s; its stacks are in crash.log")
             crashes.dump_stacks()
-            os._exit(0)
+        if not clean or threading.active_count() > 1:
+            leave(0)
     return 0
+
+
+def _open(application: QApplication, alone: SingleInstance, crashes: CrashLog, demo: bool) -> bool:
+    """The window, from its first moment to its last; false if the engine would not end."""
+    controller = build(Theme(application), open_engine, RunnerClient, paths.settings(), history_file())
+    alone.raise_wanted.connect(controller.window.come_to_front)
+    crashes.broke.connect(controller.window.notice.say, Qt.ConnectionType.QueuedConnection)
+    with qasync.QEventLoop(application) as loop:
+        return bool(loop.run_until_complete(_live(controller, demo)))
 
 
 def build(theme: Theme, engine: OpenEngine, runner: OpenRunner, settings: Path, history: Path) -> Controller:

@@ -1,6 +1,5 @@
 """The headless commands. Nothing here imports Qt, and torch only when a model is loaded."""
 
 from app.cli.commands import guarded, main
-from app.cli.interrupts import leave
 
-__all__ = ["guarded", "leave", "main"]
+__all__ = ["guarded", "main"]

@@ -2,9 +2,9 @@
 
 import argparse
 import getpass
+import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.cli.output import print_object, say
@@ -83,7 +83,7 @@ def _row(server: Server) -> dict[str, str | bool]:
 
 
 def _add(arguments: argparse.Namespace) -> None:
-    ca_file = str(Path(arguments.ca_file).expanduser().absolute()) if arguments.ca_file else ""
+    ca_file = os.path.abspath(os.path.expanduser(arguments.ca_file)) if arguments.ca_file else ""
     server = Server(arguments.name, arguments.address, arguments.model, ca_file, arguments.proxy)
     before = next((each.address for each in servers() if each.name == server.name), server.address)
     kept = add(server, _ask_for_token() if arguments.token else None)

@@ -26,12 +26,16 @@ def _screen() -> Finding:
 def _qt() -> Finding:
     if importlib.util.find_spec("PySide6") is None:
         return Finding("Qt", WEAK, "not installed", "`make setup` installs what the window needs.")
-    missing = [name for name in _LIBRARIES if not _loads(name)] if sys.platform.startswith("linux") else []
-    if missing:
+    if missing := missing_libraries():
         state = BAD if has_display() else WEAK
         text = f"the system lacks {', '.join(missing)}"
         return Finding("Qt", state, text, "`sudo bash .ci/system-packages` installs them.")
     return Finding("Qt", GOOD, "installed, with the system libraries it needs")
+
+
+def missing_libraries() -> list[str]:
+    """What Qt expects of the system and does not find."""
+    return [name for name in _LIBRARIES if not _loads(name)] if sys.platform.startswith("linux") else []
 
 
 def _loads(library: str) -> bool:

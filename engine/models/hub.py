@@ -10,11 +10,10 @@ import fnmatch
 import functools
 import json
 import os
+import queue
 import shutil
 import sys
 import threading
-import urllib.error
-import urllib.request
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -42,29 +41,43 @@ class _Order:
 
 def reachable() -> bool:
     """Whether the hub answers at all, known within three seconds also where the network swallows packets."""
+    return _knock()[0]
+
+
+def why_not() -> str:
+    """The proxy or the certificate that stands between here and the hub, as half a sentence; nothing if it is neither.
+
+    Asks the hub once more; for the sentence that tells a person why it cannot be reached.
+    """
+    return _knock()[1]
+
+
+def _knock() -> tuple[bool, str]:
+    """Whether the hub answers, and what is in the way if it is known."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
-        return False
-    answered = threading.Event()
+        return False, "HF_HUB_OFFLINE forbids it"
+    said: queue.SimpleQueue[tuple[bool, str]] = queue.SimpleQueue()
 
     def ask() -> None:
-        try:
-            urllib.request.urlopen(urllib.request.Request(constants.ENDPOINT, method="HEAD"), timeout=PROBE_S).close()
-        except urllib.error.HTTPError as error:
-            if error.code < 500:
-                answered.set()
-        except (OSError, ValueError):
-            pass
-        else:
-            answered.set()
-        finally:
-            done.set()
+        import httpx2
 
-    done = threading.Event()
+        from engine.network.transport import Transport, obstacle
+
+        try:
+            with httpx2.Client(transport=Transport(), timeout=PROBE_S, follow_redirects=True) as client:
+                said.put((client.head(constants.ENDPOINT).status_code < 500, ""))
+        except BasslineError as error:  # a proxy or a file of certificates that cannot be used
+            said.put((False, str(error).rstrip(".")))
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+            said.put((False, obstacle(error, constants.ENDPOINT)))
+
     threading.Thread(target=ask, name="hub-probe", daemon=True).start()  # name look-up has no time-out of its own
-    done.wait(PROBE_S)
-    return answered.is_set()
+    try:
+        return said.get(timeout=PROBE_S)
+    except queue.Empty:
+        return False, ""
 
 
 def cached_file(repository: str, name: str, revision: str = MAIN) -> Path | None:
@@ -167,6 +180,8 @@ def _fetch(order: _Order, reporter: child.Reporter) -> Path:
     import httpx2
     from huggingface_hub import constants
 
+    from engine.network.transport import Transport
+
     commit, files = _listing(order)
     cache = Path(constants.HF_HUB_CACHE) / folder_name(order.repository)
     snapshot, blobs = cache / "snapshots" / commit, cache / "blobs"
@@ -175,7 +190,7 @@ def _fetch(order: _Order, reporter: child.Reporter) -> Path:
     _check_room(order.repository, missing, blobs)
     total = sum(file.bytes for file in files)
     before = total - sum(file.bytes for file in missing)
-    with httpx2.Client(follow_redirects=True) as client:
+    with httpx2.Client(transport=Transport(), follow_redirects=True) as client:
         download = transfer.Download(client, order.stall_s)
         for file in missing:
             if not (blobs / file.etag).exists():
@@ -210,15 +225,20 @@ def _fetch_one(
 
 def _listing(order: _Order) -> tuple[str, list[_File]]:
     """The commit that a revision means now, and the files wanted of it."""
-    from huggingface_hub import HfApi
+    import httpx2
+    from huggingface_hub import HfApi, constants, set_client_factory
     from huggingface_hub.errors import (
         GatedRepoError,
-        OfflineModeIsEnabled,
         RepositoryNotFoundError,
         RevisionNotFoundError,
     )
 
+    from engine.network.transport import Transport, obstacle
+
     name = order.repository
+    if constants.HF_HUB_OFFLINE:
+        raise DownloadFailed(f"{name} is not on this machine, and HF_HUB_OFFLINE forbids to fetch it.")
+    set_client_factory(lambda: httpx2.Client(transport=Transport(), follow_redirects=True, timeout=None))
     try:
         info = HfApi().model_info(name, revision=order.revision, files_metadata=True, timeout=order.stall_s)
     except GatedRepoError as error:
@@ -227,9 +247,11 @@ def _listing(order: _Order) -> tuple[str, list[_File]]:
         raise ModelNotFound(f"The hub has no repository {name}, or it is not open to you.") from error
     except RevisionNotFoundError as error:
         raise ModelNotFound(f"{name} has no revision {order.revision} on the hub.") from error
-    except OfflineModeIsEnabled as error:
-        raise DownloadFailed(f"{name} is not on this machine, and HF_HUB_OFFLINE forbids to fetch it.") from error
+    except BasslineError:
+        raise
     except Exception as error:  # the network's own errors are of another library in every release
+        if way := obstacle(error, constants.ENDPOINT):
+            raise DownloadFailed(f"The hub cannot be reached for {name}: {way}.") from error
         raise DownloadFailed(f"The hub did not say what {name} holds ({_reason(error)}); try again later.") from error
     files = [_file(sibling) for sibling in info.siblings or () if _wanted(sibling.rfilename, order.file)]
     if not files:

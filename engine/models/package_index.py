@@ -6,7 +6,6 @@ simple repository API.
 
 import ast
 import functools
-import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 
 from engine.models.errors import DownloadFailed
 from engine.models.transfer import Remote
+from engine.network.transport import Transport, obstacle
 
 PUBLIC_INDEX = "https://pypi.org/simple"
 _ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.5, text/html;q=0.2"
@@ -38,14 +38,8 @@ class IndexSettings:
 
     def client(self) -> httpx2.Client:
         return httpx2.Client(
-            follow_redirects=True,
-            proxy=self.proxy or None,
-            verify=_context(self.certificates),
+            transport=Transport(self.proxy, self.certificates, origin="pip's configuration"), follow_redirects=True
         )
-
-
-def _context(certificates: str) -> ssl.SSLContext | bool:
-    return ssl.create_default_context(cafile=certificates) if certificates else True
 
 
 @functools.cache
@@ -85,7 +79,7 @@ def find_wheel(client: httpx2.Client, settings: IndexSettings, requirement: str)
         try:
             files = list(_files(client, page))
         except (httpx2.HTTPError, OSError, ValueError) as error:
-            reasons.append(str(error) or type(error).__name__)
+            reasons.append(obstacle(error, page) or str(error) or type(error).__name__)
             continue
         for remote in files:
             if _is(remote.name, name, wanted):

@@ -124,7 +124,8 @@ class _Work:
             if self.offline:
                 raise DownloadFailed(f"{named} is not on this machine yet; start once without --offline.")
             if not hub.reachable():
-                raise DownloadFailed(f"The hub cannot be reached, and {named} is not on this machine yet.")
+                why = f" ({reason})" if (reason := hub.why_not()) else ""
+                raise DownloadFailed(f"The hub cannot be reached{why}, and {named} is not on this machine yet.")
             with alone(paths.models() / "downloads" / repository.replace("/", "--"), self.cancelled):
                 folder = hub.cached_repository(repository, revision) or hub.fetch_repository(
                     repository, revision=revision, progress=self.progress, cancelled=self.cancelled

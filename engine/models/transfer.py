@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx2
 
 from engine.models.errors import DownloadFailed, WrongFile
+from engine.network.transport import obstacle
 
 STALL_S = 10.0  # without a byte for so long, a connection counts as dead
 TRIES = 4  # connections in a row that bring nothing
@@ -128,7 +129,8 @@ class Download:
         except httpx2.TimeoutException as error:
             raise _Interrupted(f"sent nothing for {self._stall_s:.0f} s") from error
         except httpx2.TransportError as error:
-            raise _Interrupted(f"cannot be reached ({error})" if not have else "ended the connection early") from error
+            why = obstacle(error, remote.url) or ("" if have else str(error))
+            raise _Interrupted(f"cannot be reached ({why})" if why else "ended the connection early") from error
 
 
 def digest(path: Path, done: Callable[[int], None] = lambda done: None) -> str:

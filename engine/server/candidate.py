@@ -1,13 +1,20 @@
 """One candidate while it streams: its text up to the one cut, its tokens, and why it ended."""
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 
 from engine.contract import Sampling
 from engine.server.stream import Piece
 from engine.text_end import TextEnd
 
-# What servers say besides "stop"; whatever else they say, the text came to its own end.
-_FINISHES = {"length": "length", "max_tokens": "length", "content_filter": "error", "abort": "error", "error": "error"}
+# What servers say besides "stop", by a part of the word: each has words of its own, such as model_length, MAX_TOKENS or
+# insufficient_system_resource. Whatever else they say, the text came to its own end.
+_CUT = re.compile("length|max|limit|exceed|trunc|budget")
+_BROKEN = re.compile(
+    "filter|safety|sensitive|prohibit|block|recitation|spii|abort|cancel|error|fail|insufficient|overload|refus|timeout"
+    "|malformed|interrupt"
+)
+_TOOLS = re.compile("tool|function")
 _LONGEST = 32  # characters that no text has per token
 
 
@@ -16,7 +23,7 @@ class Candidate:
     """``tokens`` is what the server lets us know: exact with log-probabilities, else the pieces so far.
 
     ``before``: the text that it goes on from, if it completes one. ``finish``: the server's last word on it;
-    ``stop_reason``: ours, empty while it lives.
+    ``said_why``: in its own word. ``goes_on``: text came behind it. ``stop_reason``: ours, empty while it lives.
     """
 
     number: int
@@ -26,6 +33,8 @@ class Candidate:
     tokens: int = 0
     heard: bool = False
     finish: str = ""
+    said_why: str = ""
+    goes_on: bool = False
     stop_reason: str = ""
     finished_s: float = 0.0
     _log_probs: list[float] = field(default_factory=list)
@@ -51,17 +60,32 @@ class Candidate:
     def add(self, piece: Piece) -> str:
         """Take in what came; the text that can be shown now. It ends at a stop string, whoever was to look for it."""
         self.heard = True
+        if piece.whole and self._text_end.length:
+            piece = replace(piece, text="", tokens=0, log_probs=())  # said before, piece by piece
         self.tokens += piece.tokens
         self._log_probs += piece.log_probs
-        if piece.finish:
-            self.finish = _FINISHES.get(piece.finish, "stop")
+        self.goes_on = self.goes_on or bool(self.finish and piece.text)
         text, stopped = self._text_end.feed(piece.text)
         self.text += text
+        if piece.finish:
+            self.said_why, self.finish = piece.finish, self._finish(piece.finish, bool(piece.text))
         if stopped:
             self.stop_reason = "stop"
-        elif self._is_too_long and not self.finish:
+        elif self._is_too_long and (not self.finish or self.goes_on):
             text += self.end("length")
         return text
+
+    @property
+    def why_it_failed(self) -> str:
+        """What the server did instead of ending the text, as it follows the server's name."""
+        if _TOOLS.search(self.said_why):
+            return "called a tool instead of writing an answer"
+        return f"gave up in the middle of a text ({self.said_why})"
+
+    def _finish(self, said: str, more: bool) -> str:
+        if _BROKEN.search(said) or (_TOOLS.search(said) and not (self._text_end.length or more)):
+            return "error"  # a call of a tool that nobody offered is no answer
+        return "length" if _CUT.search(said) else "stop"
 
     def end(self, reason: str) -> str:
         """Nothing will follow: the text that was held back."""

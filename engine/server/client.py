@@ -9,16 +9,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
+from engine.network.proxies import BadProxy, Proxy
+from engine.network.transport import AsyncTransport
 from engine.server import faults
-from engine.server.stream import Chunk, read_chunk
+from engine.server.events import Damaged, Done, Event, EventReader, Failed
+from engine.server.stream import Chunk, error_in, read_chunk
 from engine.session.servers import BadServer, Server, Token
 
 CHAT, COMPLETIONS = "/chat/completions", "/completions"
-_BUSY = (429, 503)
-_ERROR_BYTES = 64 << 10  # of an error's text; the rest is not read
+_BUSY = (429, 503, 529)
+_USED_UP = "insufficient_quota"  # a 429 that no waiting helps
+_ERROR_BYTES, _LIST_BYTES = 64 << 10, 16 << 20  # of an error's text, and of a list; the rest is not read
+_MOVES = 4
 
 
 @dataclass(frozen=True)
@@ -42,32 +48,33 @@ class Client:
         headers = {"User-Agent": "bassline"}
         if token:
             headers["Authorization"] = f"Bearer {token.reveal()}"
+        everyone = httpx2.Limits(max_connections=None)  # each candidate may need a connection of its own
+        self._ways = AsyncTransport(server.proxy, server.ca_file, everyone)
         self._http = httpx2.AsyncClient(
             headers=headers,
             timeout=httpx2.Timeout(patience.silence_s, connect=patience.connect_s, pool=None),
-            limits=httpx2.Limits(max_connections=None),  # each candidate may need one of its own
-            proxy=server.proxy or None,
-            verify=_trust(server),
+            transport=self._ways,
         )
 
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def models(self) -> list[dict[str, Any]]:
-        """What the server lists, each with at least an ``id``. Raises ServerFault."""
-        async with self._faults():
-            response = await self._http.get(f"{self.server.address}/models")
+    async def models(self, address: str = "") -> list[dict[str, Any]]:
+        """What the server at ``address`` (else its own) lists, each with at least an ``id``. Raises ServerFault."""
+        address = address or self.server.address
+        async with self._faults(), self._asked("GET", f"{address}/models") as response:
             if response.status_code != 200:
-                raise self._hidden(faults.from_status(response.status_code, response.text, self.server.host))
-            try:
-                entries = response.json().get("data")
-            except (ValueError, AttributeError):
-                entries = None
-        if not isinstance(entries, list):
+                raise self._fault(response, await _beginning(response))
+            text = await _beginning(response, _LIST_BYTES)
+        try:
+            entries = listed(json.loads(text.removeprefix("\ufeff")))
+        except ValueError:
+            entries = None
+        if entries is None:
             raise faults.NoSuchSpeech(
-                f"{self.server.address}/models does not list any models; is this an OpenAI-compatible server?"
+                f"{address}/models does not list any models; is this an OpenAI-compatible server?"
             )
-        return [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+        return entries
 
     async def stream(self, way: str, body: dict[str, Any]) -> AsyncGenerator[Chunk]:
         """Ask, and yield the answer as it comes; a busy server is asked again when it said to. Raises ServerFault.
@@ -77,42 +84,69 @@ class Client:
         until = time.monotonic() + self._patience.busy_s
         pause = 1.0
         while True:
-            async with (
-                self._faults(),
-                self._http.stream("POST", f"{self.server.address}{way}", json=body) as response,
-            ):
+            async with self._faults(), self._asked("POST", f"{self.server.address}{way}", body) as response:
                 if response.status_code == 200:
                     async for chunk in self._chunks(response):
                         yield chunk
                     return
-                fault = faults.from_status(response.status_code, await _beginning(response), self.server.host)
+                text = await _beginning(response)
+                fault = self._fault(response, text)
                 wait = _retry_after(response.headers.get("Retry-After"))
             pause = pause * 2 if wait is None else wait
-            if response.status_code not in _BUSY or time.monotonic() + pause > until:
-                raise self._hidden(fault)
+            for_good = response.status_code not in _BUSY or _USED_UP in text
+            if for_good or time.monotonic() + pause > until:
+                raise fault
             await asyncio.sleep(pause)
 
-    async def _chunks(self, response: httpx2.Response) -> AsyncIterator[Chunk]:
-        if response.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json":
-            await response.aread()
-            yield self._chunk(response.text)
-            yield Chunk(last=True)
-            return
-        async for event in httpx2.EventSource(response):
-            if event.data.strip() == "[DONE]":
-                yield Chunk(last=True)
-                return
-            if event.data.strip():
-                yield self._chunk(event.data)
+    @contextlib.asynccontextmanager
+    async def _asked(self, method: str, url: str, body: dict[str, Any] | None = None) -> AsyncIterator[httpx2.Response]:
+        """The response to a request. A move within the same server is followed; elsewhere the token would go along."""
+        for _ in range(_MOVES):
+            async with self._http.stream(method, url, json=body) as response:
+                place = response.headers.get("Location", "")
+                to = urljoin(url, place) if place and 300 <= response.status_code < 400 else ""
+                if not to or urlsplit(to)[:2] != urlsplit(url)[:2]:
+                    yield response
+                    return
+            url = to
+        raise faults.NotThere(f"{self.server.host} sends every request on in a circle; look at the address.")
 
-    def _chunk(self, text: str) -> Chunk:
+    async def _chunks(self, response: httpx2.Response) -> AsyncIterator[Chunk]:
+        reader = EventReader()
         try:
-            data = json.loads(text)
-        except ValueError:
-            raise faults.NoSuchSpeech(f"{self.server.host} sent a damaged piece of an answer; try again.") from None
-        if isinstance(data, dict) and data.get("error"):
-            raise self._hidden(faults.in_answer(data["error"], self.server.host))
-        return read_chunk(data)
+            async for data in response.aiter_bytes():
+                for event in reader.feed(data):
+                    yield (chunk := self._chunk(event))
+                    if chunk.last:
+                        return
+            for event in reader.end():
+                yield self._chunk(event)
+            if reader.is_json:  # a whole answer has its end in itself: nobody writes [DONE] behind it
+                yield Chunk(last=True)
+        except Damaged as damaged:
+            host = self.server.host
+            if damaged.text:
+                raise self._hidden(faults.in_answer(damaged.text, host)) from None
+            if reader.is_page:
+                raise faults.no_such_speech(host) from None
+            raise faults.NoSuchSpeech(f"{host} sent a damaged piece of an answer; try again.") from None
+
+    def _chunk(self, event: Event) -> Chunk:
+        if isinstance(event, Done):
+            return Chunk(last=True)
+        error = event.data if isinstance(event, Failed) else error_in(event)
+        if error is not None or isinstance(event, Failed):
+            raise self._hidden(faults.in_answer(error, self.server.host))
+        return read_chunk(event)
+
+    def _fault(self, response: httpx2.Response, text: str) -> faults.ServerFault:
+        place = response.headers.get("Location", "")
+        return self._hidden(faults.from_status(response.status_code, text, self.server.host, self._proxy(), place))
+
+    def _proxy(self) -> Proxy | None:
+        with contextlib.suppress(BadProxy):
+            return self._ways.proxy(self.server.address)
+        return None
 
     @contextlib.asynccontextmanager
     async def _faults(self) -> AsyncIterator[None]:
@@ -122,7 +156,7 @@ class Client:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             if isinstance(error, httpx2.InvalidURL):
                 raise BadServer(f"{self.server.address} is no address that can be asked.") from None
-            raise faults.from_transport(error, self.server.host, self._patience.silence_s) from None
+            raise faults.from_transport(error, self.server.host, self._patience.silence_s, self._proxy()) from None
 
     def _hidden(self, fault: faults.ServerFault) -> faults.ServerFault:
         """The same fault, without the token in case the server quoted it."""
@@ -132,22 +166,31 @@ class Client:
         return fault
 
 
-def _trust(server: Server) -> Any:
-    context = httpx2.create_ssl_context()
-    if server.ca_file:
-        try:
-            context.load_verify_locations(cafile=server.ca_file)
-        except OSError as error:  # ssl.SSLError is one
-            raise BadServer(f"{server.ca_file} is no file of certificates in PEM form ({error.strerror}).") from None
-    return context
+def listed(data: Any) -> list[dict[str, Any]] | None:
+    """The models of a list in OpenAI's form, or in one that other servers have; None if it is no list of models."""
+    if isinstance(data, dict):
+        names = [name for name in ("data", "models", "body") if name in data]
+        if not names:
+            return None
+        data = data[names[0]] or []  # null where there is none
+    if isinstance(data, dict):  # by name
+        data = [{"id": name} | (about if isinstance(about, dict) else {}) for name, about in data.items()]
+    if not isinstance(data, list):
+        return None
+    entries = [{"id": entry} if isinstance(entry, str) else entry for entry in data]
+    return [entry | {"id": name} for entry in entries if isinstance(entry, dict) and (name := _name(entry))]
 
 
-async def _beginning(response: httpx2.Response) -> str:
-    """The first part of an error's text, however long the server goes on."""
+def _name(entry: dict[str, Any]) -> str:
+    return next((entry[key] for key in ("id", "name", "model") if isinstance(entry.get(key), str)), "")
+
+
+async def _beginning(response: httpx2.Response, most: int = _ERROR_BYTES) -> str:
+    """The first part of a text, however long the server goes on."""
     read = b""
     async for piece in response.aiter_bytes():
         read += piece
-        if len(read) > _ERROR_BYTES:
+        if len(read) > most:
             break
     return read.decode("utf-8", "replace")
 

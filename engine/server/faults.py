@@ -1,12 +1,19 @@
 """What can go wrong between Bassline and a server: a kind each, and one sentence that says what to do."""
 
 import json
+import socket
 import ssl
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import httpx2
 
 from engine.contract import BasslineError
+from engine.network import certificates
+from engine.network.proxies import Proxy
+
+_GIVE_TOKEN = "give it one under Servers, or by 'servers add'"
+_WORDS = ("error", "message", "detail", "msg", "errors", "error_msg", "error_message", "status_msg", "reason", "title")
 
 
 class ServerFault(BasslineError):
@@ -57,21 +64,30 @@ class NoSuchSpeech(ServerFault):
     """What came is not what an OpenAI-compatible server says."""
 
 
-def from_status(status: int, body: str, host: str) -> ServerFault:
-    """The fault that an answer with ``status`` means. ``body`` is what came with it."""
+def from_status(status: int, body: str, host: str, proxy: Proxy | None = None, place: str = "") -> ServerFault:
+    """The fault that an answer with ``status`` means. ``body`` is what came with it, ``place`` where it points to."""
     said = words_of(body)
     quoted = f": {_without_stop(said)}" if said else ""
+    if proxy is not None and status in (502, 503, 504):
+        quoted += f" (asked through {proxy.words})"
     match status:
-        case 401 | 403:
-            return NotAllowed(f"{host} wants a valid token ({status}); give it one under Servers, or by 'servers add'.")
-        case 404:
-            return NotThere(f"{host} knows no such model or address (404){quoted}.")
-        case 429 | 503:
+        case 401 | 403 if status == 401 or not said:
+            return NotAllowed(f"{host} wants a valid token ({status}); {_GIVE_TOKEN}.")
+        case 403:
+            return NotAllowed(f"{host} does not allow this ({status}){quoted}; if it wants a token, {_GIVE_TOKEN}.")
+        case 407 if proxy is not None:
+            return Unreachable(
+                f"{_capital(proxy.words)} wants a name and a password (407); write them into the variable, "
+                "as in http://name:password@host:port."
+            )
+        case 404 | 405 | 410:
+            return NotThere(f"{host} knows no such model or address ({status}){quoted}.")
+        case 429 | 503 | 529:
             return TooBusy(
                 f"{host} has too much to do ({status}){quoted}; try again later, or ask for fewer at a time."
             )
         case _ if 300 <= status < 400:
-            return NotThere(f"{host} says that it has moved ({status}); write the address where it is now.")
+            return NotThere(f"{host} says that it has moved ({status}); write the address where it is now{_at(place)}.")
         case _ if status >= 500:
             return Failing(f"{host} failed ({status}){quoted}; its own log says more.", said)
         case _:
@@ -84,32 +100,45 @@ def in_answer(error: object, host: str) -> ServerFault:
     return Failing(f"{host} stopped with an error: {_without_stop(said) or 'it did not say which'}.", said)
 
 
-def from_transport(error: httpx2.HTTPError, host: str, silence_s: float) -> ServerFault:
-    """The fault that an exception of the HTTP library means. Its own text is not passed on: it may quote a header."""
+def from_transport(error: httpx2.HTTPError, host: str, silence_s: float, proxy: Proxy | None = None) -> ServerFault:
+    """The fault that an exception of the HTTP library means. Its own text is not passed on: it may quote a header.
+
+    ``proxy``: what stands between here and ``host``.
+    """
     reasons = list(_causes(error))
     certificate = next((r for r in reasons if isinstance(r, ssl.SSLCertVerificationError)), None)
     if certificate is not None:
+        hint = f" ({words})" if (words := certificates.hint()) else ""
         return Unreachable(
             f"The certificate of {host} is not trusted ({certificate.verify_message}); "
-            "name its issuer's file under Servers, or by 'servers add' with --ca-file."
+            f"name its issuer's file under Servers, or by 'servers add' with --ca-file{hint}."
         )
     if any(isinstance(r, ssl.SSLError) for r in reasons):
         return Unreachable(f"{host} does not speak TLS here; does its address begin with http://?")
+    unless = proxy.way_round(host) if proxy is not None else ""
     match error:
-        case httpx2.ProxyError():
-            return Unreachable(f"The proxy did not let us through to {host}; look at its address and its rules.")
+        case httpx2.ProxyError() if proxy is not None:
+            return Unreachable(
+                f"{_capital(proxy.words)} did not let us through to {host}; look at its address and its rules{unless}."
+            )
+        case httpx2.ConnectError() | httpx2.ConnectTimeout() if proxy is not None:
+            return Unreachable(f"{_capital(proxy.words)} does not answer; start it, look at its address{unless}.")
         case httpx2.ConnectTimeout():
             return Unreachable(f"{host} did not answer in time; is it switched on, and is the port right?")
-        case httpx2.ConnectError() if "name" in str(error).lower() or "address" in str(error).lower():
+        case httpx2.ConnectError() if any(isinstance(r, socket.gaierror) for r in reasons):
             return Unreachable(f"No computer is called {host}; look at the address.")
         case httpx2.ConnectError():
             return Unreachable(f"Nothing answers at {host}; start the server, or look at the port.")
         case httpx2.TimeoutException():
             return Silent(f"{host} said nothing for {silence_s:g} s; the text so far is kept.")
-        case httpx2.SSEError() | httpx2.DecodingError() | httpx2.UnsupportedProtocol():
-            return NoSuchSpeech(f"{host} does not answer as an OpenAI-compatible server does; look at the address.")
+        case httpx2.DecodingError() | httpx2.UnsupportedProtocol():
+            return no_such_speech(host)
         case _:
             return BrokeOff(f"The connection to {host} broke off; the text so far is kept.")
+
+
+def no_such_speech(host: str) -> NoSuchSpeech:
+    return NoSuchSpeech(f"{host} does not answer as an OpenAI-compatible server does; look at the address.")
 
 
 def words_of(body: str) -> str:
@@ -118,12 +147,27 @@ def words_of(body: str) -> str:
         data = json.loads(body)
     except ValueError:
         return "" if "<" in body[:200] else _short(body)  # a web page says nothing to a person
+    return _short(_words(data))
+
+
+def _words(data: object) -> str:
     while isinstance(data, dict):
-        data = next((data[key] for key in ("error", "message", "detail", "msg") if data.get(key)), "")
-    if isinstance(data, list):  # FastAPI names each wrong field
-        parts = (f"{'.'.join(map(str, d.get('loc', [])))}: {d.get('msg', '')}" for d in data if isinstance(d, dict))
-        data = "; ".join(parts)
-    return _short(data) if isinstance(data, str) else ""
+        if isinstance(data.get("msg"), str) and isinstance(data.get("loc"), list):  # FastAPI names each wrong field
+            return f"{'.'.join(map(str, data['loc']))}: {data['msg']}"
+        data = next((data[key] for key in _WORDS if data.get(key)), "")
+    if isinstance(data, list):
+        return "; ".join(filter(None, map(_words, data)))
+    return data if isinstance(data, str) else ""
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _at(place: str) -> str:
+    """Where a server sends us, without what may be secret in it."""
+    parts = urlsplit(place)
+    return f" ({parts.scheme}://{parts.netloc.rpartition('@')[2]})" if parts.netloc and parts.scheme else ""
 
 
 def _short(text: str, most: int = 300) -> str:

@@ -29,7 +29,7 @@ from engine.server.stream import Piece
 
 AS_SERVED = "as served"  # precision, drafter and the rest are the server's own matter
 _STATES = {"stop": "done", "length": "cut", "budget": "cut", "cancelled": "stopped", "error": "failed"}
-_COUNT_S = 2.0  # how long to wait for the server's count of tokens once every text has ended
+_COUNT_S = 2.0  # of silence, once every text has ended: how long to wait for the server's count of tokens
 
 
 class Generation:
@@ -138,7 +138,7 @@ class Generation:
                 return
             self._widest = max(self._widest, sum(not c.stop_reason for c in self._candidates.values()))
             try:
-                await self._listen(candidates)
+                await self._agree(candidates)
             except (Refused, Failing) as fault:
                 if len(candidates) == 1 or any(candidate.heard for candidate in candidates):
                     self._fail(candidates, fault)
@@ -148,6 +148,19 @@ class Generation:
             for candidate in candidates:
                 if not candidate.stop_reason:  # this time the server took no ``n``, or none so large
                     self._open([candidate.number])
+
+    async def _agree(self, candidates: list[Candidate]) -> None:
+        """Listen, and where the server refuses something that the request can do without, ask once more without it."""
+        while True:
+            used = self._dialect
+            try:
+                return await self._listen(candidates)
+            except (Refused, Failing) as fault:
+                milder = used.milder(fault.said)
+                if milder is None or any(candidate.heard for candidate in candidates):
+                    raise
+                if self._dialect == used:  # else another request has learned something meanwhile
+                    self._dialect = milder
 
     async def _listen(self, candidates: list[Candidate]) -> None:
         """Read one answer to its end. Of several candidates, those that it never mentions stay open."""
@@ -162,14 +175,14 @@ class Generation:
                     whole, tokens = whole or chunk.last, tokens if chunk.tokens is None else chunk.tokens
                     for piece in chunk.pieces:
                         if piece.index < len(candidates):
-                            self._take(candidates[piece.index], piece, wait_for_count=alone and self._dialect.usage)
+                            self._take(candidates[piece.index], piece, wait=alone)
                     self._tell_step()
-                    going = [candidate for candidate in candidates if not candidate.finish]
+                    going = [c for c in candidates if not c.finish or c.goes_on or not self._dialect.says_when]
                     if going and all(candidate.stop_reason for candidate in going):
                         break
-                    if not going and patience.when() is None:
-                        patience.reschedule(asyncio.get_running_loop().time() + _COUNT_S)
-        if alone and tokens is not None and not candidates[0].stop_reason:
+                    last = asyncio.get_running_loop().time() + _COUNT_S
+                    patience.reschedule(None if going else last)
+        if alone and tokens and not candidates[0].stop_reason:
             candidates[0].tokens = tokens
         self._settle(candidates, whole)
 
@@ -188,7 +201,8 @@ class Generation:
 
     # Telling.
 
-    def _take(self, candidate: Candidate, piece: Piece, wait_for_count: bool) -> None:
+    def _take(self, candidate: Candidate, piece: Piece, wait: bool) -> None:
+        """``wait``: the end of the whole answer is near, and brings the count of tokens, or proves that it was one."""
         if candidate.stop_reason:
             return
         text = candidate.add(piece)
@@ -198,7 +212,7 @@ class Generation:
             self.emit(TextAdded(self.run, candidate.number, text, candidate.tokens, self._now()))
         if candidate.stop_reason:
             self._tell_end(candidate)
-        elif candidate.finish and (candidate.counted or not wait_for_count):
+        elif candidate.finish and self._dialect.says_when and not (wait or candidate.goes_on):
             self._end(candidate, "stop")
 
     def _end(self, candidate: Candidate, reason: str) -> None:
@@ -207,7 +221,7 @@ class Generation:
             return
         reason = candidate.finish or reason
         if candidate.finish == "error" and candidate.number not in self._faults:
-            self._faults[candidate.number] = ServerFault(f"{self._client.server.host} gave up in the middle of a text.")
+            self._faults[candidate.number] = ServerFault(f"{self._client.server.host} {candidate.why_it_failed}.")
         if rest := candidate.end(reason):
             self.emit(TextAdded(self.run, candidate.number, rest, candidate.tokens, self._now()))
         self._tell_end(candidate)

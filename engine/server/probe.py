@@ -4,13 +4,14 @@ Fields that a server does not know are often ignored without a word, so nothing 
 """
 
 import asyncio
+import contextlib
 import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.server.client import Client, Patience
 from engine.server.dialect import LARGEST, Dialect
-from engine.server.faults import Failing, NotThere, Refused, ServerFault
+from engine.server.faults import Failing, NoSuchSpeech, NotThere, Refused, ServerFault
 from engine.server.question import HOT, Question
 from engine.session.servers import Server, Token, token_of
 
@@ -59,6 +60,8 @@ class Probe:
             sentences.append("It gives the same answer whatever the seed; it may ignore the temperature, too.")
         elif not self.seed:
             sentences.append("It does not heed the seed: the same seed gives other candidates each time.")
+        if fixed := [name.replace("_", "-") for name in ("temperature", "top_p") if name not in self.dialect.basics]:
+            sentences.append(f"It takes no {' and no '.join(fixed)} but 1.")
         if not self.logprobs:
             sentences.append("It gives no log-probabilities, so they do not help to rank candidates.")
         if not all(self.dialect.takes(name) for name in ("top_k", "min_p")):
@@ -86,9 +89,7 @@ def probe(server: Server, model: str = "", token: Token | None = None, patience:
 
 async def look_at(client: Client, model: str) -> Probe:
     """As ``probe``, over a client that is there already."""
-    start = time.monotonic()
-    entries = await client.models()
-    latency = time.monotonic() - start
+    entries, latency = await _listing(client, model)
     names = tuple(entry["id"] for entry in entries)
     if model == "default":
         if not names:
@@ -96,9 +97,9 @@ async def look_at(client: Client, model: str) -> Probe:
         model = names[0]
     question = await _agree(Question(client, model, "chat", LARGEST))
     dialect = question.dialect
-    pair = 2 if dialect.n else 1
-    once, again = await question.ask(HOT, _SEED, pair), await question.ask(HOT, _SEED, pair)
-    other = await question.ask(HOT, _SEED + 1)
+    hot, pair = replace(HOT, temperature=dialect.hottest), 2 if dialect.n else 1
+    once, again = await question.ask(hot, _SEED, pair), await question.ask(hot, _SEED, pair)
+    other = await question.ask(hot, _SEED + 1)
     # Two texts that are the same were drawn with one seed, which makes them one candidate.
     n = len(once.texts) == 2 and once.texts[0] != once.texts[1]
     seed: bool | None = dialect.seed and once.texts == again.texts
@@ -112,8 +113,34 @@ async def look_at(client: Client, model: str) -> Probe:
         seed=seed,
         chat=question.mode == "chat",
         context=_context(next((entry for entry in entries if entry["id"] == model), {})),
-        dialect=replace(dialect, n=n, log_probs=once.has_log_probs, says_why=once.says_why),
+        dialect=replace(
+            dialect, n=n, log_probs=once.has_log_probs, says_why=once.says_why, says_when=not once.goes_on_after_its_end
+        ),
     )
+
+
+async def _listing(client: Client, model: str) -> tuple[list[dict[str, Any]], float]:
+    """The models, and how long the server took to list them, in seconds.
+
+    Where nothing is listed at the address, its version may be missing, or too much of it was copied: the client then
+    stays with the address that lists some. A server that lists none at all is good enough for who names the model.
+    """
+    start = time.monotonic()
+    try:
+        return await client.models(), time.monotonic() - start
+    except (NotThere, NoSuchSpeech, Failing, Refused) as error:
+        fault = error
+    for server in client.server.elsewhere():
+        with contextlib.suppress(ServerFault):
+            start = time.monotonic()
+            entries = await client.models(server.address)
+            client.server = server
+            return entries, time.monotonic() - start
+    if model == "default":
+        if isinstance(fault, NotThere):
+            raise NotThere(f"{str(fault).rstrip('.')}; look at the address, or name the model with --model.") from None
+        raise fault
+    return [], time.monotonic() - start
 
 
 async def _agree(question: Question) -> Question:
@@ -131,7 +158,8 @@ async def _shorten(question: Question) -> Question:
     """Leave out what the server complains of, until it answers."""
     while True:
         try:
-            await question.ask(replace(HOT, max_tokens=1), _SEED, count=2 if question.dialect.n else 1)
+            sampling = replace(HOT, temperature=question.dialect.hottest, max_tokens=1)
+            await question.ask(sampling, _SEED, count=2 if question.dialect.n else 1)
             return question
         except (Refused, Failing) as fault:
             smaller = question.dialect.without(fault.said)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from engine.contract import BadRequest, Request, Sampling
 from engine.server.client import Client
-from engine.server.dialect import Dialect, body_of, chosen_extras, way_of
+from engine.server.dialect import Dialect, body_of, chosen_extras, untaken_basic, way_of
 from engine.server.faults import Failing, NotThere, Refused
 
 HOT = Sampling(temperature=1.5, top_p=1.0, max_tokens=16)  # at which no two answers to the first prompt are alike
@@ -29,12 +29,16 @@ _CHANGES = {
 
 @dataclass(frozen=True)
 class Answer:
-    """``first_token_s``: seconds until it began; ``says_why``: it came with a reason for its end."""
+    """``first_token_s``: seconds until it began; ``says_why``: it came with a reason for its end.
+
+    ``goes_on_after_its_end``: text came behind that reason.
+    """
 
     texts: tuple[str, ...]
     first_token_s: float | None
     has_log_probs: bool
     says_why: bool
+    goes_on_after_its_end: bool
     prompt_tokens: int | None
 
 
@@ -55,7 +59,9 @@ class Question:
         body = body_of(request, list(request.numbers), self.model, self.dialect)
         start, first = time.monotonic(), None
         texts: dict[int, str] = {0: ""}
-        log_probs, says_why, prompt_tokens = False, False, None
+        log_probs, prompt_tokens = False, None
+        ended: set[int] = set()
+        goes_on = False
         async with contextlib.aclosing(self.client.stream(way_of(request), body)) as chunks:
             async for chunk in chunks:
                 if chunk.prompt_tokens is not None:
@@ -64,9 +70,14 @@ class Question:
                     if piece.tokens and first is None:
                         first = time.monotonic() - start
                     log_probs = log_probs or bool(piece.log_probs)
-                    says_why = says_why or bool(piece.finish)
-                    texts[piece.index] = texts.get(piece.index, "") + piece.thought + piece.text
-        return Answer(tuple(text for _, text in sorted(texts.items())), first, log_probs, says_why, prompt_tokens)
+                    before = texts.get(piece.index, "")
+                    if not (piece.whole and before):
+                        goes_on = goes_on or (piece.index in ended and bool(piece.text or piece.thought))
+                        texts[piece.index] = before + piece.thought + piece.text
+                    if piece.finish:
+                        ended.add(piece.index)
+        said = tuple(text for _, text in sorted(texts.items()))
+        return Answer(said, first, log_probs, bool(ended), goes_on, prompt_tokens)
 
 
 class Heeded:
@@ -79,6 +90,8 @@ class Heeded:
     async def check(self, request: Request) -> None:
         """Raises BadRequest for the first thing in ``request`` that the server would ignore, and ServerFault."""
         for sampling in (request.sampling, *request.overrides.values()):
+            if name := untaken_basic(sampling, self._question.dialect):
+                raise BadRequest(f"This server takes no {name.replace('_', '-')} but 1; set it to 1.")
             for name in chosen_extras(sampling):
                 # The two names of one penalty are sent together; it is enough that the server takes one.
                 if name != "repeat_penalty" and not await self._heeds(name):
@@ -96,9 +109,13 @@ class Heeded:
         ask = self._question.ask
         if name == "suffix":
             return await self._fills_gaps()
-        if name in _LEAVES_ONE:
-            return (await ask(_LEAVES_ONE[name], 1)).texts == (await ask(_LEAVES_ONE[name], 2)).texts
-        return (await ask(_CHANGES[name], 1, prompt=_ALIKE)).texts != (await ask(_COLD, 1, prompt=_ALIKE)).texts
+        try:
+            if name in _LEAVES_ONE:
+                one = replace(_LEAVES_ONE[name], temperature=self._question.dialect.hottest)
+                return (await ask(one, 1)).texts == (await ask(one, 2)).texts
+            return (await ask(_CHANGES[name], 1, prompt=_ALIKE)).texts != (await ask(_COLD, 1, prompt=_ALIKE)).texts
+        except Refused:  # it cannot be looked at, so it does not count
+            return False
 
     async def _fills_gaps(self) -> bool:
         """Seen by the prompt's length, which grows by the text after the gap only where the model reads it."""

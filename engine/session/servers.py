@@ -18,11 +18,11 @@ import cattrs
 import tomli_w
 
 from engine.contract import BasslineError
+from engine.network.proxies import is_loopback
 from engine.session import paths
 from engine.session.export import save
 
 TOKEN_VARIABLE = "BASSLINE_SERVER_TOKEN"
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _KEYRING = "bassline"  # the keyring's entries: this service, and the server's address for a user
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -73,7 +73,14 @@ class Server:
     @property
     def is_here(self) -> bool:
         """It runs on this very machine."""
-        return urlsplit(self.address).hostname in LOOPBACK
+        return is_loopback(urlsplit(self.address).hostname or "")
+
+    def elsewhere(self) -> list["Server"]:
+        """Where else on this host the protocol may be spoken: the version is missing, or another way in was copied."""
+        parts = urlsplit(self.address)
+        root = f"{parts.scheme}://{parts.netloc}"
+        places = [f"{self.address}/v1", f"{root}/v1", f"{root}/api/v1", f"{root}/api", f"{root}/openai/v1"]
+        return [replace(self, address=place) for place in dict.fromkeys(places) if place != self.address]
 
     @property
     def is_encrypted(self) -> bool:
@@ -129,7 +136,7 @@ def find(name_or_address: str) -> Server:
     for server in known:
         if server.name == name_or_address:
             return server
-    if _NAME.fullmatch(name_or_address) and name_or_address not in LOOPBACK:
+    if _NAME.fullmatch(name_or_address) and not is_loopback(name_or_address):
         names = ", ".join(server.name for server in known) or "none yet"
         raise NoSuchServer(
             f"No server is named {name_or_address!r} (known: {names}); "
@@ -194,10 +201,25 @@ def full_address(address: str) -> str:
     Raises BadServer, also for an address that holds a password or a query: it is written to journals and exports.
     """
     address = address.strip()
-    if "://" not in address and address.split("/")[0].rsplit(":", 1)[0] in LOOPBACK:
-        address = f"http://{address}"
+    if "://" not in address and _is_loopback_without_scheme(address):
+        address = f"http://[{address}]" if address.count(":") > 1 and "[" not in address else f"http://{address}"
     parts = _checked(address, "server", ("http", "https"))
-    return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/') or '/v1'}"
+    return f"{parts.scheme}://{parts.netloc.lower()}{_base(parts.path)}"
+
+
+def _base(path: str) -> str:
+    """The part of a path that every way in has: pasted ways in, doubled versions and slashes are left out."""
+    path = re.sub(r"/{2,}", "/", path).rstrip("/")
+    path = re.sub(r"(/chat/completions|/completions|/chat|/models|/responses|/embeddings)$", "", path)
+    path = re.sub(r"(/v\d+\w*)\1+$", r"\1", path)
+    return path.rstrip("/") or "/v1"
+
+
+def _is_loopback_without_scheme(address: str) -> bool:
+    try:
+        return is_loopback(address) or is_loopback(urlsplit(f"//{address}").hostname or "")
+    except ValueError:
+        return False
 
 
 def _checked(address: str, what: str, schemes: Iterable[str]) -> SplitResult:

@@ -22,7 +22,7 @@ from engine.session.export import save
 
 THEMES = ("system", "light", "dark", "contrast")
 FONT_SIZES = (8, 24)
-PROXY_VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY")
+PROXY_VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy")  # small letters count for more
 Values = Mapping[str, Any]
 
 

@@ -263,3 +263,61 @@ print("too far")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, cwd=ROOT, env=_environment())
     assert (done.returncode, done.stdout, done.stderr) == (130, b"kept", b"")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a home folder is of another kind there")
+class TestSurroundings:
+    """Whatever the shell, the service or the container leaves out: it works, or one sentence says what is missing."""
+
+    GENERATE = ("generate", "anything", "--model", "scripted", "-n", "1", "--json")
+
+    def run(self, *words: str, **variables: str) -> "subprocess.CompletedProcess[bytes]":
+        command = [sys.executable, *([] if words[0] != "-OO" else ["-OO"]), str(ROOT / "main.py")]
+        words = words[1:] if words[0] == "-OO" else words
+        return subprocess.run([*command, *words], capture_output=True, timeout=120, env=variables, check=False)
+
+    @pytest.mark.parametrize("command", [("models", "list"), ("servers", "list"), GENERATE])
+    @pytest.mark.parametrize("home", ["unset", "", "relative", "spaces and ñ"])
+    def test_homes_of_all_kinds(self, tmp_path: Path, command: tuple[str, ...], home: str) -> None:
+        variables = {} if home == "unset" else {"HOME": str(tmp_path / home) if " " in home else home}
+        variables |= {"XDG_CONFIG_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+        done = self.run(*command, **variables)
+        assert done.returncode == 0, done.stderr
+        assert b"Traceback" not in done.stderr
+
+    @pytest.mark.parametrize("command", [("models", "list"), ("servers", "list"), ("history",), GENERATE])
+    def test_a_home_that_is_no_folder(self, tmp_path: Path, command: tuple[str, ...]) -> None:
+        (tmp_path / "file").write_text("")
+        done = self.run(*command, HOME=str(tmp_path / "file"))
+        assert done.returncode in (0, 2)
+        assert b"Traceback" not in done.stderr
+
+    @pytest.mark.parametrize(
+        "variables",
+        [
+            {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+            {"LC_ALL": "no_SUCH.locale"},
+            {"TMPDIR": "/nonexistent"},
+            {"PATH": ""},
+            {"TERM": ""},
+            {"COLUMNS": "nonsense"},
+            {"PYTHONOPTIMIZE": "2"},
+        ],
+    )
+    def test_variables_of_all_kinds(self, tmp_path: Path, variables: dict[str, str]) -> None:
+        done = self.run(*self.GENERATE, BASSLINE_HOME=str(tmp_path), **variables)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["outcome"] == "finished"
+
+    def test_tests_run_without_a_home_and_without_a_path(self, tmp_path: Path, tests_file: Path) -> None:
+        right = tmp_path / "right.py"
+        right.write_text(solution(recorded_answers()[0]).code)
+        words = ("test", "--solution", str(right), "--tests", str(tests_file), "--yes")
+        done = self.run("-OO", *words, XDG_CONFIG_HOME=str(tmp_path), TMPDIR="/nonexistent", PATH="")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(b"passed: 2 of 2")
+
+    def test_a_user_that_is_none(self, tmp_path: Path) -> None:
+        done = self.run("servers", "list", BASSLINE_HOME="~no-such-user/there")
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert done.stderr.startswith(b"bassline: BASSLINE_HOME is ~no-such-user/there, and there is no such user")

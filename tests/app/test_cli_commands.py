@@ -341,7 +341,8 @@ class TestCtrlC:
         class Left(Exception):
             pass
 
-        def leave() -> None:
+        def leave(code: int) -> None:
+            assert code == interrupts.INTERRUPTED
             raise Left
 
         monkeypatch.setattr(generation, "_CLOSE_S", 0.1)

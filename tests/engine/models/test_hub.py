@@ -173,3 +173,34 @@ def test_room_is_looked_for_first(repository, home, tmp_path, small_disk):
     with pytest.raises(DiskFull, match=r"some/model needs 0 MB in .* only 0 MB are free"):
         Fetch()()
     assert repository.server.starts(repository.path("config.json")) == []
+
+
+BLOCKED = {
+    "a proxy of another kind": ("ALL_PROXY", "socks4://127.0.0.1:9", "ALL_PROXY names a socks4:// proxy"),
+    "no proxy at all": ("https_proxy", "http://", "https_proxy holds no address of a proxy"),
+    "a file that is gone": ("SSL_CERT_FILE", "/nonexistent/c.pem", "SSL_CERT_FILE names /nonexistent/c.pem"),
+    "a proxy that is not there": ("HTTPS_PROXY", "127.0.0.1:9", "the proxy 127.0.0.1:9 (from HTTPS_PROXY) does not"),
+}
+
+
+@pytest.mark.parametrize(("name", "value", "words"), BLOCKED.values(), ids=BLOCKED.keys())
+def test_what_of_the_environment_is_in_the_way_of_the_hub_is_told(repository, home, monkeypatch, name, value, words):
+    monkeypatch.setenv("HF_ENDPOINT", "https://hub.example")
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "https://hub.example")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    for variable in ("ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy", "SSL_CERT_FILE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv(name, value)
+    with pytest.raises(DownloadFailed) as raised:
+        Fetch()()
+    assert words in str(raised.value)
+    assert hub.reachable() is False
+    assert words in hub.why_not()
+
+
+def test_a_hub_on_this_machine_is_asked_whatever_the_environment_holds(repository, home, monkeypatch):
+    monkeypatch.delenv("NO_PROXY")
+    monkeypatch.setenv("ALL_PROXY", "socks4://127.0.0.1:9")
+    monkeypatch.setenv("http_proxy", "127.0.0.1:9")
+    monkeypatch.setenv("SSL_CERT_FILE", "/nonexistent/c.pem")
+    assert {path.name for path in Fetch()().iterdir()} == set(repository.files)

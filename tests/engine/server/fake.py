@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import socket
 import ssl
 import threading
 import time
@@ -91,7 +92,8 @@ class Polite:
     """Answers as a good server does, except for what it is told to ignore or to refuse.
 
     ``texts``: what to say to every prompt but the ones that look at what is heeded; the first for seed 1 and so on.
-    ``refuses``: fields that are answered with 400; a value is the only one that is refused.
+    ``refuses``: fields that are answered with 400; a value is the only one that is refused. ``limit``: its name for
+    the most tokens.
     """
 
     heeds: set[str] = field(default_factory=lambda: {"n", "seed", "logprobs", "usage", "temperature", "top_k", "min_p"})
@@ -100,6 +102,8 @@ class Polite:
     step_s: float = 0.0
     twins: bool = False  # all choices of one request from one seed
     finish: str = "stop"
+    limit: str = "max_tokens"
+    every_finish: str | None = None  # the reason that comes with every piece
 
     def __post_init__(self) -> None:
         self._calls = itertools.count()
@@ -114,14 +118,14 @@ class Polite:
         exchange.begin()
         for index in range(len(texts)):
             exchange.text("", index)
-        pieces = [text.split(" ")[: body["max_tokens"]] for text in texts]
+        pieces = [text.split(" ")[: body[self.limit]] for text in texts]
         for at in range(max(map(len, pieces))):
             time.sleep(self.step_s)
             for index, words in enumerate(pieces):
                 if at < len(words):
                     self._piece(exchange, words[at] if at == 0 else f" {words[at]}", index)
         for index, text in enumerate(texts):
-            exchange.text("", index, "length" if len(text.split(" ")) > body["max_tokens"] else self.finish)
+            exchange.text("", index, "length" if len(text.split(" ")) > body[self.limit] else self.finish)
         if "usage" in self.heeds and body.get("stream_options"):
             prompt = len((exchange.prompt + (body.get("suffix", "") if "suffix" in self.heeds else "")).split())
             exchange.send(
@@ -134,7 +138,7 @@ class Polite:
         if "logprobs" in self.heeds and exchange.body.get("logprobs"):
             chat = {"content": [{"token": text, "logprob": -0.5}]}
             more = {"logprobs": chat if "messages" in exchange.body else {"token_logprobs": [-0.5]}}
-        exchange.text(text, index, **more)
+        exchange.text(text, index, self.every_finish, **more)
 
     def _text(self, body: dict[str, Any], index: int) -> str:
         prompt = body.get("prompt") or body["messages"][-1]["content"]
@@ -142,7 +146,7 @@ class Polite:
         if "random words" not in prompt and "yes yes" not in prompt:
             return self.texts[(seed - 1) % len(self.texts)]
         penalised = any(body.get(p, 0) not in (0, 1) for p in self.heeds if p.endswith("penalty"))
-        cold = body["temperature"] == 0 or "temperature" not in self.heeds
+        cold = body.get("temperature", 1) == 0 or "temperature" not in self.heeds
         one = any(name in self.heeds and body.get(name) == 1 for name in ("top_k", "min_p"))
         if cold or one:
             return "no more of that" if penalised else "yes yes yes yes"
@@ -152,16 +156,21 @@ class Polite:
 class FakeServer:
     """``answer`` may be changed at any time; ``asked`` holds every POST in the order of arrival."""
 
-    def __init__(self, answer: Answer | None = None, tls: ssl.SSLContext | None = None):
+    def __init__(self, answer: Answer | None = None, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"):
         self.answer: Answer = answer or Polite()
         self.models: Any = {"object": "list", "data": MODELS}
+        self.lists = True  # there is a list of models
+        self.base = "/v1"
         self.asked: list[Exchange] = []
         self.seen: list[tuple[str, dict[str, str]]] = []  # path and headers of everything
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self.status = 0  # of every list, in place of what is right
+        kind = type("Http", (ThreadingHTTPServer,), {"address_family": socket.AF_INET6}) if ":" in host else None
+        self._http = (kind or ThreadingHTTPServer)((host, 0), self._handler())
         self._http.daemon_threads = True
         if tls is not None:
             self._http.socket = tls.wrap_socket(self._http.socket, server_side=True)
-        self.address = f"{'https' if tls else 'http'}://127.0.0.1:{self._http.server_port}/v1"
+        name = f"[{host}]" if ":" in host else host
+        self.address = f"{'https' if tls else 'http'}://{name}:{self._http.server_port}/v1"
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
 
     def __enter__(self) -> "FakeServer":
@@ -186,7 +195,8 @@ class FakeServer:
             def do_GET(self) -> None:
                 server.seen.append((self.path, dict(self.headers)))
                 data = (server.models if isinstance(server.models, str) else json.dumps(server.models)).encode()
-                self.send_response(200 if urlsplit(self.path).path == "/v1/models" else 404)
+                there = server.lists and urlsplit(self.path).path == f"{server.base}/models"
+                self.send_response(server.status or (200 if there else 404))
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
                 self.wfile.write(data)
@@ -197,7 +207,10 @@ class FakeServer:
                 exchange = Exchange(self, self.path, dict(self.headers), body)
                 server.asked.append(exchange)
                 try:
-                    server.answer(exchange)
+                    if urlsplit(self.path).path.startswith(f"{server.base}/"):
+                        server.answer(exchange)
+                    else:
+                        exchange.refuse(404, {"error": {"message": f"no such path {self.path}"}})
                 except OSError:  # the client left
                     exchange.gone = True
                     self.close_connection = True

@@ -1,4 +1,4 @@
-"""Odd streams, and everything that goes wrong: the text so far is kept, and one sentence says what happened."""
+"""Everything that goes wrong: the text so far is kept, and one sentence says what happened."""
 
 import json
 import socket
@@ -19,114 +19,13 @@ from engine.contract import (
     ModelChoice,
     RunFinished,
     RunStarted,
+    Sampling,
     TextAdded,
 )
 from engine.server.client import Patience
 from tests.engine.server.fake import Answer, Exchange, FakeServer, Polite
 from tests.engine.server.playing import HASTY, PROMPT, Playing, eventually, playing, request
-
-
-def run_with(play: Playing, server: FakeServer, answer: Answer, candidates: int = 1) -> RunFinished:
-    play.load(server.address)
-    server.answer = answer
-    return play.play(request(candidates))
-
-
-def streamed(*pieces: Any, done: bool = True) -> Answer:
-    """``pieces``: text, raw bytes of a stream, or chunks."""
-
-    def answer(exchange: Exchange) -> None:
-        exchange.begin()
-        for piece in pieces:
-            exchange.send(piece) if isinstance(piece, dict) else exchange.raw(piece)
-        if done:
-            exchange.done()
-
-    return answer
-
-
-def chunk(delta: Any = None, finish: str | None = None, **more: Any) -> dict[str, Any]:
-    return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish} | more]}
-
-
-END = chunk({}, "stop")
-ODD = {
-    "a chunk with usage and no choices": streamed(
-        chunk({"content": "ab"}), END, {"choices": [], "usage": {"completion_tokens": 1}}
-    ),
-    "chunks without choices": streamed(
-        {"object": "x"}, {"choices": []}, {"choices": None}, chunk({"content": "ab"}), END
-    ),
-    "comments that keep the connection alive": streamed(": ping\n\n", chunk({"content": "ab"}), ": ping\n\n", END),
-    "no [DONE]": streamed(chunk({"content": "ab"}), END, done=False),
-    "content that is null": streamed(chunk({"content": None}), chunk({"content": "ab"}), chunk(None, "stop")),
-    "a delta with a role only": streamed(chunk({"role": "assistant"}), chunk({"content": "ab"}), END),
-    "no index": streamed(
-        {"choices": [{"delta": {"content": "ab"}}]}, {"choices": [{"delta": {}, "finish_reason": "stop"}]}
-    ),
-    "a choice nobody asked for": streamed(chunk({"content": "x"}, index=7), chunk({"content": "ab"}), END),
-    "thoughts first": streamed(
-        chunk({"reasoning_content": "hm"}), chunk({"reasoning": "so"}), chunk({"content": "ab"}), END
-    ),
-    "windows line ends": streamed("data: " + json.dumps(chunk({"content": "ab"})) + "\r\n\r\n", END),
-    "fields of other kinds": streamed("event: message\nid: 1\nretry: 10\n\n", chunk({"content": "ab"}), END),
-    "no blank after the colon": streamed("data:" + json.dumps(chunk({"content": "ab"})) + "\n\n", END),
-    "text in the last chunk": streamed(chunk({"content": "a"}), chunk({"content": "b"}, "stop")),
-    "log-probabilities of null": streamed(chunk({"content": "ab"}, logprobs={"content": None}), END),
-    "an empty object for an error": streamed(chunk({"content": "ab"}) | {"error": None}, END),
-}
-
-
-@pytest.mark.parametrize("answer", ODD.values(), ids=ODD.keys())
-def test_odd_streams_are_read_to_their_text(server: FakeServer, play: Playing, answer: Answer) -> None:
-    outcome = run_with(play, server, answer)
-    assert (outcome.outcome, outcome.reason) == ("finished", "")
-    assert play.texts == {1: "ab"}
-    assert play.ends[1].state == "done"
-
-
-def test_a_character_split_over_two_packets_stays_whole(server: FakeServer, play: Playing) -> None:
-    data = f"data: {json.dumps(chunk({'content': 'naïve 🎷'}), ensure_ascii=False)}\n\n".encode()
-
-    def answer(exchange: Exchange) -> None:
-        exchange.begin()
-        for at in range(len(data)):
-            exchange.handler.wfile.write(data[at : at + 1])
-        exchange.send(END)
-        exchange.done()
-
-    run_with(play, server, answer)
-    assert play.texts == {1: "naïve 🎷"}
-
-
-def test_a_server_that_does_not_stream_gives_the_text_at_once(server: FakeServer, play: Playing) -> None:
-    def answer(exchange: Exchange) -> None:
-        exchange.begin("application/json")
-        choices = [
-            {"index": i, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-            for i, text in enumerate(("ab", "cd"))
-        ]
-        exchange.raw(json.dumps({"choices": choices, "usage": {"prompt_tokens": 3, "completion_tokens": 4}}))
-
-    assert run_with(play, server, answer, 2).outcome == "finished"
-    assert play.texts == {1: "ab", 2: "cd"}
-
-
-def test_thoughts_count_and_are_not_shown(server: FakeServer, play: Playing) -> None:
-    run_with(play, server, streamed(*[chunk({"reasoning_content": "hm"})] * 3, chunk({"content": "ab"}), END))
-    assert play.texts == {1: "ab"}
-    assert play.ends[1].tokens == 4
-
-
-def test_a_server_that_forgets_to_hang_up_does_not_hold_the_run(server: FakeServer, play: Playing) -> None:
-    def answer(exchange: Exchange) -> None:
-        streamed(chunk({"content": "ab"}), END, done=False)(exchange)
-        exchange.wait_until_gone()
-
-    begun = time.monotonic()
-    assert run_with(play, server, answer).outcome == "finished"
-    assert time.monotonic() - begun < 5
-    assert eventually(lambda: server.asked_for(PROMPT)[0].gone)
+from tests.engine.server.streams import chunk, run_with, streamed
 
 
 def dropped(exchange: Exchange) -> None:
@@ -172,9 +71,37 @@ FAULTS: dict[str, tuple[Answer, str]] = {
         streamed(chunk({"content": "half a"}), "data: {half\n\n"),
         f"{HOST} sent a damaged piece of an answer; try again.",
     ),
+    "an error in vLLM's form": (
+        streamed(chunk({"content": "half a"}), {"object": "error", "message": "too long", "type": "x", "code": 400}),
+        f"{HOST} stopped with an error: too long.",
+    ),
+    "an error of a kind of its own": (
+        streamed(chunk({"content": "half a"}), 'event: error\ndata: {"message": "engine died"}\n\n'),
+        f"{HOST} stopped with an error: engine died.",
+    ),
+    "an error in a field of its own": (
+        streamed(chunk({"content": "half a"}), 'error: {"code": 500, "message": "context size exceeded"}\n\n'),
+        f"{HOST} stopped with an error: context size exceeded.",
+    ),
+    "an error as a bare line": (
+        streamed(chunk({"content": "half a"}), '{"error": {"message": "worker died"}}\n'),
+        f"{HOST} stopped with an error: worker died.",
+    ),
+    "an error in words": (
+        streamed(chunk({"content": "half a"}), "data: Internal Server Error\n\n"),
+        f"{HOST} stopped with an error: Internal Server Error.",
+    ),
+    "an error inside of a choice": (
+        streamed(chunk({"content": "half a"}), chunk({}, "error", error={"code": 502, "message": "upstream died"})),
+        f"{HOST} stopped with an error: upstream died.",
+    ),
+    "an error without words": (
+        streamed(chunk({"content": "half a"}), {"error": {"code": 500}}),
+        f"{HOST} stopped with an error: it did not say which.",
+    ),
     "a filter": (
         streamed(chunk({"content": "half a"}), chunk({}, "content_filter")),
-        f"{HOST} gave up in the middle of a text.",
+        f"{HOST} gave up in the middle of a text (content_filter).",
     ),
 }
 
@@ -187,6 +114,43 @@ def test_text_stays_when_the_answer_breaks_off(server: FakeServer, answer: Answe
     assert outcome.reason == sentence.replace("PORT", server.address.rpartition(":")[2].removesuffix("/v1"))
     assert play.texts == {1: "half a"}
     assert (play.ends[1].state, play.ends[1].stop_reason) == ("failed", "error")
+
+
+REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
+    "a status in base_resp": (
+        {"id": "", "choices": None, "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}},
+        "insufficient balance",
+    ),
+    "a code and a msg": ({"code": 1261, "msg": "Prompt too long", "success": False}, "Prompt too long"),
+    "an error_code": ({"error_code": 17, "error_msg": "Open api daily limit reached"}, "Open api daily limit reached"),
+    "a detail": ({"detail": "model is loading"}, "model is loading"),
+    "errors": ({"errors": [{"message": "no such account"}], "success": False}, "no such account"),
+    "a type": ({"type": "error", "error": {"type": "x", "message": "overloaded"}}, "overloaded"),
+    "an object": ({"object": "error", "message": "bad request", "code": 400}, "bad request"),
+}
+
+
+@pytest.mark.parametrize(("body", "words"), REFUSALS.values(), ids=REFUSALS.keys())
+@pytest.mark.parametrize("as_event", [False, True])
+def test_an_error_behind_a_good_status_is_told_in_the_servers_words(
+    server: FakeServer, play: Playing, body: dict[str, Any], words: str, as_event: bool
+) -> None:
+    def answer(exchange: Exchange) -> None:
+        exchange.begin("text/event-stream" if as_event else "application/json")
+        exchange.send(body) if as_event else exchange.raw(json.dumps(body))
+
+    outcome = run_with(play, server, answer)
+    assert outcome.outcome == "failed"
+    assert outcome.reason.endswith(f" stopped with an error: {words}.")
+
+
+def test_a_web_page_in_place_of_an_answer(server: FakeServer, play: Playing) -> None:
+    def answer(exchange: Exchange) -> None:
+        exchange.begin("text/html")
+        exchange.raw("<!DOCTYPE html>\n<html><body>Sign in</body></html>")
+
+    outcome = run_with(play, server, answer)
+    assert outcome.reason.endswith(" does not answer as an OpenAI-compatible server does; look at the address.")
 
 
 @pytest.mark.parametrize("candidates", [1, 2])
@@ -237,6 +201,17 @@ STATUSES: dict[str, tuple[int, Any, str]] = {
     ),
     "wrong token": (403, "", "wants a valid token (403); give it one under Servers, or by 'servers add'."),
     "not found": (404, {"error": {"message": "no such model"}}, "knows no such model or address (404): no such model."),
+    "wrong token, in words": (
+        403,
+        {"error": {"message": "not in your region"}},
+        "does not allow this (403): not in your region; if it wants a token, give it one under Servers, "
+        "or by 'servers add'.",
+    ),
+    "several errors": (400, {"errors": [{"message": "a"}, {"message": "b"}]}, "refused the request (400): a; b."),
+    "an error in an error": (400, {"error": {"error": {"message": "deep"}}}, "refused the request (400): deep."),
+    "an error without words": (400, {"error": {"message": None, "code": 7}}, "refused the request (400)."),
+    "not payed": (402, {"error": {"message": "no credit"}}, "refused the request (402): no credit."),
+    "not allowed there": (405, "", "knows no such model or address (405)."),
     "moved": (308, "", "says that it has moved (308); write the address where it is now."),
 }
 
@@ -291,6 +266,39 @@ def test_nobody_waits_longer_than_a_person_would(server: FakeServer, play: Playi
     outcome = run_with(play, server, lambda exchange: exchange.refuse(429, "quota used up", Retry_After="3600"))
     assert outcome.outcome == "failed"
     assert "has too much to do (429): quota used up; try again later" in outcome.reason
+
+
+def test_a_quota_that_is_used_up_is_not_waited_for(server: FakeServer, play: Playing) -> None:
+    said = {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
+    outcome = run_with(play, server, lambda exchange: exchange.refuse(429, said))
+    assert "You exceeded your current quota" in outcome.reason
+    assert len(server.asked_for(PROMPT)) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [
+        ("Unsupported parameter: 'stop' is not supported with this model.", "stop"),
+        ("stream_options is not allowed", "stream_options"),
+        ("System role not supported", "system"),
+    ],
+)
+def test_what_a_request_can_do_without_is_left_out(server: FakeServer, play: Playing, said: str, field: str) -> None:
+    polite = Polite()
+
+    def answer(exchange: Exchange) -> None:
+        asked = field in exchange.body or (field == "system" and exchange.body["messages"][0]["role"] == "system")
+        exchange.refuse(400, {"error": {"message": said}}) if asked else polite(exchange)
+
+    play.load(server.address)
+    server.answer = answer
+    outcome = play.play(request(3, sampling=Sampling(stop=("END",), max_tokens=64)))
+    assert (outcome.outcome, outcome.reason) == ("finished", "")
+    assert play.texts == {1: "one", 2: "two", 3: "three"}
+    if field == "system":
+        (only,) = server.asked_for(exchange_prompt := server.asked[-1].prompt)[-1].body["messages"]
+        assert only["role"] == "user"
+        assert exchange_prompt.endswith(f"\n\n{PROMPT}")
 
 
 def test_a_slow_first_byte_is_waited_for(server: FakeServer) -> None:

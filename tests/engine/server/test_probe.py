@@ -1,5 +1,7 @@
 """What is found out about a server: only what was seen to work counts."""
 
+from collections.abc import Callable
+
 import pytest
 
 from engine.contract import LoadFailed, Ready, Sampling
@@ -88,7 +90,7 @@ def test_the_smallest_dialect_is_reached_in_a_few_steps() -> None:
     dialect, steps = LARGEST, 0
     while (smaller := dialect.without("no")) is not None:
         dialect, steps = smaller, steps + 1
-    assert steps == 5
+    assert steps == 6
 
 
 def test_a_model_that_only_completes_texts(server: FakeServer) -> None:
@@ -115,6 +117,140 @@ def test_a_server_without_a_model(server: FakeServer) -> None:
     server.models = {"data": []}
     with pytest.raises(NotThere, match="lists no model; load one there"):
         look(server)
+
+
+LISTS = {
+    "OpenAI's": {"object": "list", "data": [{"id": "small"}, {"id": "large"}]},
+    "bare": [{"id": "small"}, {"id": "large"}],
+    "names": ["small", "large"],
+    "models": {"models": [{"name": "small"}, {"model": "large"}]},
+    "models beside data": {"data": [{"id": "small"}, {"id": "large"}], "models": [{"name": "x"}]},
+    "by name": {"data": {"small": {"max_model_len": 7}, "large": {}}},
+    "entries that are none": {"data": [None, {"id": "small"}, {"id": 7}, {}, 5, {"id": "large"}]},
+}
+
+
+@pytest.mark.parametrize("models", LISTS.values(), ids=LISTS.keys())
+def test_lists_of_models_in_other_forms(server: FakeServer, models: object) -> None:
+    server.models = models
+    assert look(server).models == ("small", "large")
+
+
+def test_a_list_with_a_byte_order_mark(server: FakeServer) -> None:
+    server.models = '\ufeff{"data": [{"id": "small"}]}'
+    assert look(server).models == ("small",)
+
+
+@pytest.mark.parametrize("models", [{"data": None}, {"data": []}, []])
+def test_a_server_that_lists_nothing_is_asked_for_a_named_model(server: FakeServer, models: object) -> None:
+    server.models = models
+    found = look(server, model="mine")
+    assert (found.model, found.models) == ("mine", ())
+    with pytest.raises(NotThere, match="lists no model; load one there, or name it with --model"):
+        look(server)
+
+
+def test_a_server_without_a_list_is_asked_for_a_named_model(server: FakeServer) -> None:
+    server.lists = False
+    found = look(server, model="mine")
+    assert (found.model, found.models, found.context) == ("mine", (), 0)
+    assert server.asked[-1].body["model"] == "mine"
+    with pytest.raises(NotThere, match=r"\(404\)[^;]*; look at the address, or name the model with --model\."):
+        look(server)
+
+
+@pytest.mark.parametrize(
+    ("base", "typed"),
+    [
+        ("/v1", ""),
+        ("/v1", "/"),
+        ("/v1", "/v1/"),
+        ("/v1", "//v1//"),
+        ("/v1", "/v1/v1"),
+        ("/v1", "/v1/chat/completions"),
+        ("/v1", "/v1/completions/"),
+        ("/v1", "/v1/models"),
+        ("/v1", "/chat/completions"),
+        ("/v1", "/api/chat"),
+        ("/v1", "/api/generate"),
+        ("/v1", "/some/page"),
+        ("/lab/v1", "/lab"),
+        ("/api", "/"),
+        ("/api/v1", "/api"),
+    ],
+)
+def test_the_address_is_found_from_what_people_paste(server: FakeServer, play: Playing, base: str, typed: str) -> None:
+    server.base, server.models = base, {"data": [{"id": "small"}]}
+    ready = play.load(server.address.removesuffix("/v1") + typed)
+    assert isinstance(ready, Ready)
+    assert play.play(request()).outcome == "finished"
+    assert server.asked[-1].path == f"{base}/chat/completions"
+
+
+def hot_only(exchange: Exchange, allowed: Callable[[float], bool], said: str, polite: Polite) -> None:
+    if allowed(exchange.body.get("temperature", 1)):
+        polite(exchange)
+    else:
+        exchange.refuse(400, {"error": {"message": said}})
+
+
+@pytest.mark.parametrize(
+    ("allowed", "said"),
+    [
+        (lambda t: t == 1, "invalid temperature: only 1 is allowed for this model"),
+        (lambda t: t <= 1, "temperature must be between 0 and 1"),
+        (lambda t: t <= 1, "bad request"),
+    ],
+)
+def test_a_server_that_takes_few_temperatures(
+    server: FakeServer, play: Playing, allowed: Callable[[float], bool], said: str
+) -> None:
+    polite = Polite()
+    server.answer = lambda exchange: hot_only(exchange, allowed, said, polite)
+    assert isinstance(play.load(server.address), Ready)
+    assert play.play(request(2, sampling=Sampling(temperature=1.0))).outcome == "finished"
+    assert {exchange.body["temperature"] for exchange in server.asked_for(PROMPT)} == {1.0}
+    if said != "bad request":
+        assert server.asked[-1].body["n"] == 2  # nothing but the temperature was given up
+
+
+def test_a_temperature_that_the_server_refuses_is_told_in_its_words(server: FakeServer, play: Playing) -> None:
+    polite = Polite()
+    server.answer = lambda exchange: hot_only(exchange, lambda t: t == 1, "only 1 is allowed", polite)
+    play.load(server.address)
+    outcome = play.play(request(sampling=Sampling(temperature=0.5)))
+    assert outcome.outcome == "failed"
+    assert outcome.reason.endswith(" refused the request (400): only 1 is allowed.")
+
+
+@pytest.mark.parametrize("name", ["temperature", "top_p"])
+def test_what_the_server_takes_only_as_it_is_goes_unsaid(server: FakeServer, play: Playing, name: str) -> None:
+    server.answer = Polite(refuses={name: None})
+    ready = play.load(server.address)
+    assert isinstance(ready, Ready)
+    words = name.replace("_", "-")
+    assert f"It takes no {words} but 1." in ready.note
+    assert play.play(request(sampling=Sampling(temperature=1.0, top_p=1.0))).outcome == "finished"
+    assert name not in server.asked_for(PROMPT)[0].body
+    refused = play.play(request(sampling=Sampling(**{"temperature": 1.0, "top_p": 1.0, name: 0.5})))
+    assert (refused.outcome, refused.reason) == ("refused", f"This server takes no {words} but 1; set it to 1.")
+
+
+def test_the_other_name_for_the_most_tokens(server: FakeServer, play: Playing) -> None:
+    polite = Polite(limit="max_completion_tokens")
+
+    def answer(exchange: Exchange) -> None:
+        if "max_tokens" in exchange.body:
+            said = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
+            exchange.refuse(400, {"error": {"message": said, "param": "max_tokens"}})
+        else:
+            polite(exchange)
+
+    server.answer = answer
+    assert isinstance(play.load(server.address), Ready)
+    assert play.play(request(2, max_tokens=9)).outcome == "finished"
+    assert server.asked_for(PROMPT)[0].body["max_completion_tokens"] == 9
+    assert server.asked[-1].body["n"] == 2
 
 
 def test_a_server_that_is_not_there() -> None:
