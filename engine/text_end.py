@@ -3,7 +3,10 @@
 from typing import Protocol
 
 from engine.function_end import FunctionEnd
-from engine.selection.code_blocks import end_of_first_block
+from engine.selection.choice import is_beside_the_point
+from engine.selection.code_blocks import block_of
+from engine.selection.fences import lines_of
+from engine.selection.scanner import Scanner
 
 
 class Rule(Protocol):
@@ -34,18 +37,27 @@ class StopStrings:
 
 
 class BlockEnd:
-    """The text ends at the closing fence of its first block of code."""
+    """The text ends at the closing fence of its first block with an answer's code in it, outside of thoughts.
 
-    def __init__(self) -> None:
+    Shell commands, printed output, imports alone, tests of what is yet to come and empty blocks are no answers. A closing
+    fence counts when its line has ended, because more on it would make it an opening one, and outside of strings.
+    """
+
+    def __init__(self, thinking: bool = False) -> None:
+        self._scanner = Scanner(thinking)
         self._seen = 0  # characters of whole lines that were looked at
 
     def look(self, text: str) -> tuple[int | None, int]:
-        whole = max(text.rfind("\n"), text.rfind("\r")) + 1
-        fresh = text[self._seen : whole]
-        self._seen = max(whole, self._seen)
-        may_close = "```" in fresh or "~~~" in fresh
+        whole = max(text.rfind("\n", self._seen), text.rfind("\r", self._seen)) + 1
+        for line in lines_of(text[self._seen : whole]):
+            known = len(self._scanner.found)
+            self._scanner.take(line, self._seen)
+            self._seen += len(line)
+            for found in self._scanner.found[known:]:
+                if found.fenced_off and not is_beside_the_point(block_of(found)):
+                    return found.after, len(text)
         # Nothing is held back: until its line is over, a fence may turn out to open a block, and is shown either way.
-        return end_of_first_block(text) if may_close else None, len(text)
+        return None, len(text)
 
 
 class TextEnd:
