@@ -37,10 +37,11 @@ class StopStrings:
 
 
 class BlockEnd:
-    """The text ends at the closing fence of its first block with an answer's code in it, outside of thoughts.
+    """The text ends with the closing fence of its first block with an answer's code in it, outside of thoughts.
 
-    Shell commands, printed output, imports alone, tests of what is yet to come and empty blocks are no answers. A closing
-    fence counts when its line has ended, because more on it would make it an opening one, and outside of strings.
+    Shell commands, printed output, imports alone, tests of what is yet to come and empty blocks are no answers. A
+    closing fence counts when its line has ended, because more on it would make it an opening one, and outside of
+    strings; what stands behind it on that line was shown by then, and stays.
     """
 
     def __init__(self, thinking: bool = False) -> None:
@@ -55,7 +56,7 @@ class BlockEnd:
             self._seen += len(line)
             for found in self._scanner.found[known:]:
                 if found.fenced_off and not is_beside_the_point(block_of(found)):
-                    return found.after, len(text)
+                    return self._seen - len(line) + len(line.rstrip("\r\n")), len(text)
         # Nothing is held back: until its line is over, a fence may turn out to open a block, and is shown either way.
         return None, len(text)
 
@@ -64,14 +65,14 @@ class TextEnd:
     """Cuts a text that arrives in pieces at the earliest end any rule finds, holding back no more than they must.
 
     ``code_stop`` is that of ``Sampling``; ``before``: the text that this one goes on from, which a function may have
-    begun in.
+    begun in; ``thinking``: it goes on from a thought that was opened for it.
     """
 
-    def __init__(self, stop: tuple[str, ...] = (), code_stop: str = "", before: str = ""):
+    def __init__(self, stop: tuple[str, ...] = (), code_stop: str = "", before: str = "", thinking: bool = False):
         self._text, self._shown = "", 0
         self._rules: list[Rule] = [StopStrings(stop)] if stop else []
         if code_stop == "block":
-            self._rules.append(BlockEnd())
+            self._rules.append(BlockEnd(thinking))
         elif code_stop == "function":
             self._rules.append(FunctionEnd(before))
         self.cut: int | None = None  # characters that stay, once an end was found

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from engine.selection.fences import ASIDE, MARKDOWN, PYTHON, lines_of
 from engine.selection.languages import EXTENSIONS
 from engine.selection.python_code import Python, parse_python
-from engine.selection.unfenced import dedented, typed_in
+from engine.selection.unfenced import dedented, python_in, typed_in
 
 _MOST_BLOCKS = 200  # more than that are no steps of one answer
 _NOT_FOR_USE = re.compile(
@@ -105,6 +105,8 @@ def _parsed(blocks: Iterable[Block]) -> list[_Part]:
 def _repaired(block: Block) -> tuple[Block, Python | None]:
     """Code that stands too far in, is a transcript, or is written in HTML."""
     versions = ["".join(dedented(lines_of(block.code))), typed_in(block.code)]
+    if not block.closed:
+        versions.append("\n".join(python_in(block.code)))  # prose follows, and no fence between
     if block.tagged and "&" in block.code:
         versions.append(html.unescape(block.code))
     for version in versions:
@@ -116,6 +118,7 @@ def _repaired(block: Block) -> tuple[Block, Python | None]:
 def _steps(parts: Sequence[_Part]) -> list[_Part]:
     """The blocks with the definitions that answer the prompt."""
     defining = [part for part in parts if part.python.definitions]
+    defining = [part for part in defining if not _imports_from(part, defining)] or defining
     steps: list[_Part] = []
     for part in [p for p in defining if not p.python.is_tests and not p.python.is_demonstration]:
         steps = _with(steps, part)
@@ -134,9 +137,7 @@ def _with(steps: list[_Part], part: _Part) -> list[_Part]:
     if not steps:
         return [part]
     python, defined = part.python, _union(step.python.definitions for step in steps)
-    if any(names and names <= defined for names in python.imports_by_module()) or _NOT_FOR_USE.search(
-        part.block.caption
-    ):
+    if _NOT_FOR_USE.search(part.block.caption):
         return steps
     again = python.definitions & defined
     if again:
@@ -159,6 +160,12 @@ def _with(steps: list[_Part], part: _Part) -> list[_Part]:
         not python.acts and not _ALTERNATIVE.search(part.block.caption) and not _SHOWS_USE.search(part.block.caption)
     )
     return [*steps, part] if is_further else steps
+
+
+def _imports_from(part: _Part, parts: Sequence[_Part]) -> bool:
+    """It imports what other blocks of the same answer define: it uses them from another file."""
+    others = _union(other.python.definitions for other in parts if other is not part)
+    return any(names and names <= others for names in part.python.imports_by_module())
 
 
 def _is_program(part: _Part, steps: Sequence[_Part]) -> bool:

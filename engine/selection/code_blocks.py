@@ -11,7 +11,7 @@ from engine.selection.choice import Block, chosen, defines_something
 from engine.selection.fences import MARKDOWN, PYTHON
 from engine.selection.python_code import parse_python
 from engine.selection.scanner import Found, Scanner, scan
-from engine.selection.unfenced import looks_like_code, python_in
+from engine.selection.unfenced import is_code, looks_like_code, python_in
 
 __all__ = ["CodeBlock", "begun_without_fence", "block_of", "blocks", "parse_python", "solution"]
 
@@ -37,9 +37,9 @@ def blocks(answer: str) -> list[CodeBlock]:
     """Every fenced block outside of thoughts, in order, as it was written.
 
     A fence closes with at least as many ticks (or tildes) as it opened with, indented less than four columns
-    further, and not inside an open triple-quoted string of Python. Ticks that can be no Python close it too, and where
-    nothing else does, marks that were miscounted. Inside a list or a quotation, the columns and marks before the opening
-    fence are taken off every line. A block that is never closed reaches to the end.
+    further, and not inside an open triple-quoted string of Python. Ticks that can be no Python close it too, and
+    where nothing else does, marks that were miscounted. Inside a list or a quotation, the columns and marks before
+    the opening fence are taken off every line. A block that is never closed reaches to the end.
     """
     return [CodeBlock(found.code, found.fence.language, found.closed) for found in scan(answer).found]
 
@@ -53,6 +53,8 @@ def solution(answer: str) -> CodeBlock:
     is nothing else. Where no fence marks any definition, what parses as Python; its ``code`` is empty where there is
     nothing but prose.
     """
+    if is_code(answer) and defines_something([Block(answer)]):  # whatever its strings hold
+        return CodeBlock(answer, fenced=False)
     return _solution_of(answer, scan(answer))
 
 

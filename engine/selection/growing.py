@@ -7,8 +7,8 @@ from engine.selection.scanner import Scanner
 
 
 class GrowingCode:
-    """All of an answer until a block of code begins; then that block, or the one behind it if that holds only imports or
-    tests. Nothing of a thought, no shell command, no printed output.
+    """All of an answer until a block of code begins; then that block, or the one behind it if that holds only imports
+    or tests. Nothing of a thought, no shell command, no printed output.
 
     Looks at each line once. Which blocks answer the prompt is decided by ``code_blocks.solution`` when all is there.
     """

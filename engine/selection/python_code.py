@@ -13,7 +13,7 @@ _LARGEST_PARSED = 200_000  # characters; above it a code is compared by its text
 _BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__", "__package__", "__spec__", "__builtins__"}
 _READS_INPUT = re.compile(r"\binput\(|\bstdin\b|\bargv\b|\bopen\(0\)|\bfileinput\b")
 _DEMONSTRATION = re.compile(
-    r"(?:main|demo|example|usage|run|benchmark)(?:_\w+)?\Z|(?:test|check)_?\w*\Z", re.IGNORECASE
+    r"(?:main|demo|example|show|usage|run|benchmark)(?:_\w+)?\Z|(?:test|check)_?\w*\Z", re.IGNORECASE
 )
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

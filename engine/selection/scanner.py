@@ -48,8 +48,8 @@ class Found:
 class Scanner:
     """``found``, ``outside``: the blocks so far, and where the lines outside of them begin and end.
 
-    ``thinking``: the answer begins inside a thought; ``heeds_thoughts`` False: none is looked for. ``restarts`` counts how
-    often all that was there turned out to be a thought. All positions are those in the whole answer.
+    ``thinking``: the answer begins inside a thought; ``heeds_thoughts`` False: none is looked for. ``restarts`` counts
+    how often all that was there turned out to be a thought. All positions are those in the whole answer.
     """
 
     def __init__(self, thinking: bool = False, heeds_thoughts: bool = True) -> None:

@@ -31,6 +31,7 @@ ANY_END = re.compile(rf"{_CLOSINGS.pattern}|<channel\|>", re.IGNORECASE)
 _LEFT_OPEN = re.compile(
     r"(?:" + "|".join(opening for opening, _ in _PAIRS).replace(r"\b", "") + r")\s*\Z", re.IGNORECASE
 )
+_LONGEST_MARK = 80  # characters
 _APOSTROPHE = re.compile(r"(?<=\w)'(?=\w)")
 
 
@@ -68,13 +69,47 @@ def stray_end(line: str, alone: bool = False) -> int | None:
 
 def left_open(prompt: str) -> bool:
     """Whether a prompt, as the model reads it, ends with an opened thought."""
-    return _LEFT_OPEN.search(prompt[-80:]) is not None
+    return _LEFT_OPEN.search(prompt[-_LONGEST_MARK:]) is not None
 
 
-def may_open(text: str) -> bool:
-    """Whether ``text``, the beginning of an answer, could still become the mark of a thought."""
-    begins = text.lstrip()
-    return not begins or (begins[:1] in "<[◁" and len(begins) < 40 and not re.search(r"[>\]▷\n]", begins))
+def is_mark(token: str) -> bool:
+    """Whether a token of a vocabulary is what opens or ends a thought."""
+    return _LEFT_OPEN.fullmatch(token) is not None or ANY_END.fullmatch(token) is not None
+
+
+class LeadingThought:
+    """A thought at the beginning of a text that grows: where it is over."""
+
+    def __init__(self) -> None:
+        self._closer: re.Pattern[str] | None = None
+        self._searched = 0
+
+    @property
+    def has_begun(self) -> bool:
+        return self._closer is not None
+
+    def over(self, text: str) -> int | None:
+        """Where what is said begins: 0 without a thought, None as long as that cannot be known."""
+        if self._closer is None:
+            begins = len(text) - len(text.lstrip())
+            opened = opening(text[begins : begins + _LONGEST_MARK], first=False)
+            if opened is None:
+                return None if _may_open(text[begins:]) else 0
+            self._searched, self._closer = begins + opened[0], opened[1]
+        end = self._closer.search(text, self._searched)
+        self._searched = max(self._searched, len(text) - _LONGEST_MARK)
+        return end.end() if end else None
+
+
+def said(text: str) -> str:
+    """A whole text without the thought that it begins with."""
+    begins = LeadingThought().over(text)
+    return "" if begins is None and text.strip() and not _may_open(text.lstrip()) else text[begins or 0 :]
+
+
+def _may_open(begun: str) -> bool:
+    """Whether a text that begins so could still go on as the mark of a thought."""
+    return not begun or (begun[0] in "<[◁" and len(begun) < _LONGEST_MARK and not re.search(r"[>\]▷\s]", begun))
 
 
 def _inside_quotes(before: str, after: str) -> bool:

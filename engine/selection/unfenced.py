@@ -32,7 +32,7 @@ def python_in(text: str) -> list[str]:
     """
     if len(text) > _LONGEST_LOOKED_AT or not text.strip():
         return []
-    if _is_code(text):
+    if is_code(text):
         return [text]
     lines = lines_of(text)
     if stretches := _stretches(lines):
@@ -53,7 +53,7 @@ def typed_in(text: str) -> str:
     return "".join(_typed(lines_of(text)))
 
 
-def _is_code(text: str) -> bool:
+def is_code(text: str) -> bool:
     """All of it parses, and neither its first nor its last statement is a word of prose."""
     tree = parse_python(text)
     return tree is not None and bool(tree.body) and all(map(_is_strong, (tree.body[0], tree.body[-1])))

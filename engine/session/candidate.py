@@ -7,6 +7,7 @@ from engine.contract import Request
 from engine.runner.report import Report
 from engine.selection.code_blocks import CodeBlock, parse_python, solution
 from engine.selection.grouping import Likeness
+from engine.selection.thoughts import said
 
 ENDED = ("done", "cut", "stopped", "failed")
 _VERDICT_STATES = {
@@ -114,9 +115,14 @@ class Candidate:
         block = solution(self.text)
         if not (before or after) or not self.text.strip():
             return block
-        whole = before + self.text + after
+        whole = before + said(self.text) + after
+        if parse_python(whole):
+            return CodeBlock(whole, fenced=False)
+        begun = solution(before + said(self.text))  # prose behind it is no code
+        if not begun.fenced and begun.code.startswith(before) and parse_python(begun.code + after):
+            return CodeBlock(begun.code + after, fenced=False)
         # A base model may chat all the same and put everything into a block.
-        return CodeBlock(whole, fenced=False) if not block.fenced or parse_python(whole) else block
+        return block if block.fenced else CodeBlock(whole, fenced=False)
 
 
 def test_state(report: Report) -> str:

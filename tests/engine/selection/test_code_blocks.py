@@ -22,7 +22,10 @@ FUNCTION = "def add(a, b):\n    return a + b\n"
         pytest.param("~~~\n```\na\n```\n~~~", "```\na\n```\n", "", id="ticks inside tildes"),
         pytest.param(f"```python\n{FUNCTION}", FUNCTION, "python", id="unclosed"),
         pytest.param("```python\nx = 1", "x = 1", "python", id="unclosed and cut in a line"),
-        pytest.param(f"```python\n{FUNCTION}``", FUNCTION + "``", "python", id="two ticks do not close"),
+        pytest.param(
+            f"```python\n{FUNCTION}``\nx = 1\n```", f"{FUNCTION}``\nx = 1\n", "python", id="two ticks do not close"
+        ),
+        pytest.param(f"```python\n{FUNCTION}``", FUNCTION, "python", id="cut off in its closing fence"),
         pytest.param(f"```python\n{FUNCTION}```` \n", FUNCTION, "python", id="more ticks close"),
         pytest.param(f"```py\n{FUNCTION}```", FUNCTION, "py", id="py"),
         pytest.param("```go\nfunc f() {}\n```", "func f() {}\n", "go", id="go"),
