@@ -70,6 +70,11 @@ class Candidate:
         return self.block.code
 
     @property
+    def has_no_code(self) -> bool:
+        """It ended with words, or a thought, and nothing that could be run."""
+        return self.ended and not self.code.strip() and bool(self.text.strip())
+
+    @property
     def ended(self) -> bool:
         return self.state in ENDED
 

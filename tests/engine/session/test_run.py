@@ -80,7 +80,7 @@ class TestEvents:
     def test_text_and_code_grow_while_it_runs(self) -> None:
         run = feed(a_run(1), TextAdded("r", 1, "Hi\n```python\nx =", 5, 0.1), TextAdded("r", 1, " 1\n``", 7, 0.2))
         assert run.candidates[1].text == "Hi\n```python\nx = 1\n``"
-        assert run.candidates[1].code == "x = 1\n``"
+        assert run.candidates[1].code == "x = 1\n"
         run.apply(ended(1, "Hi\n```python\nx = 1\n```"))
         assert run.candidates[1].code == "x = 1\n"
 
