@@ -22,6 +22,7 @@ _STRONG = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom, ast.Assign, ast.AugAssign),
     *(ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try, ast.Assert, ast.Raise, ast.Match),
 )
+_STRONG_VALUES = (ast.Call, ast.Await, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LONGEST_LOOKED_AT = 200_000  # characters
 
 
@@ -44,7 +45,7 @@ def python_in(text: str) -> list[str]:
 
 def looks_like_code(text: str) -> bool:
     """Whether ``text`` is code of whatever language, broken perhaps, rather than prose."""
-    lines = [line for line in text[:_LONGEST_LOOKED_AT].splitlines() if line.strip()]
+    lines = [line for line in lines_of(text[:_LONGEST_LOOKED_AT].removeprefix("\ufeff")) if line.strip()]
     return 3 * sum(_LOOKS_LIKE_CODE.match(line[:500]) is not None for line in lines) > len(lines)
 
 
@@ -63,7 +64,7 @@ def _is_strong(node: ast.stmt) -> bool:
     """A statement that nobody writes by accident: words are names, lists in Markdown are subtractions."""
     if isinstance(node, ast.Expr):
         is_docstring = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-        return is_docstring or isinstance(node.value, ast.Call | ast.Await)
+        return is_docstring or isinstance(node.value, _STRONG_VALUES)
     return isinstance(node, _STRONG) or (isinstance(node, ast.AnnAssign) and node.value is not None)
 
 
