@@ -149,7 +149,7 @@ def exit_code(run: Run) -> int:
     candidates = run.candidates.values()
     if run.tests:
         return PASSED if any(c.passed for c in candidates) else NONE_PASSED
-    good = (c.state in ("done", "cut") and not c.has_no_code for c in candidates)
+    good = (c.state in ("done", "cut") and c.code.strip() for c in candidates)
     return PASSED if any(good) else NONE_PASSED
 
 

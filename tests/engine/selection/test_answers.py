@@ -106,8 +106,13 @@ def strip(text):
 @pytest.mark.parametrize(
     "answer", [f"```python\n{STRIP}```\n", f"It removes `<think>`…`</think>`:\n```\n{STRIP}```\n", STRIP]
 )
-def test_code_about_thoughts_is_none(answer: str) -> None:
+def test_code_about_thoughts_is_no_thought(answer: str) -> None:
     assert solution(answer).code == STRIP
+
+
+@pytest.mark.parametrize("word", ["`x</think>`", '"x</think>"', "'x</think>'"])
+def test_words_about_thoughts_behind_the_code_end_none(word: str) -> None:
+    assert adds(f"{BLOCK}\nIt doesn't look for {word} at all.\n")
 
 
 FENCES = {
@@ -193,8 +198,8 @@ BESIDE = {
     "JSON": '```json\n{"a": 1, "b": 2, "sum": 3, "more": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]}\n```\n',
     "a table of versions": "```toml\n[project]\nname = 'add'\ndependencies = ['one', 'two', 'three', 'four']\n```\n",
     "a transcript": "```pycon\n>>> add(1, 2)\n3\n>>> add(3, 4)\n7\n```\n",
-    "a transcript, no language": "```\n>>> add(1, 2)\n3\n>>> add(3, 4)\n7\n```\n",
-    "an example": "Example:\n```python\nfor a in range(10):\n    for b in range(10):\n        print(add(a, b))\n```\n",
+    "a transcript, no language": "```\n>>> add(1, 2)\n3\n```\n",
+    "an example": "Example:\n```python\nfor a in range(9):\n    for b in range(9):\n        print(add(a, b))\n```\n",
     "an example that imports": "```python\nfrom solution import add\n\ndef show():\n    print(add(1, 2))\nshow()\n```\n",
     "an example in main": "```python\ndef main():\n    print(add(1, 2))\n\nmain()\n```\n",
     "asserts": "```python\nassert add(1, 2) == 3\nassert add(0, 0) == 0\n```\n",

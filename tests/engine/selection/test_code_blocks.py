@@ -61,6 +61,21 @@ def test_block_in_a_list_loses_the_lists_indentation(answer: str) -> None:
     assert solution(answer).code == "def f():\n    return 1\n"
 
 
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ("    ```\n\tx\n    y\n    ```", "x\ny\n"),  # a tab is four columns
+        ("\t```\n    x\n\t\ty\n\t```", "x\n\ty\n"),
+        ("\t\t```\n        x\n\t    y\n\t\t```", "x\ny\n"),
+        ("  ```\n      ```\n  x\n  ```", "    ```\nx\n"),  # four columns further in: no closing fence
+        ("  ```\n  x\n     ```\nend", "x\n"),  # three are
+        ("```\nx\n\t```\ny\n```", "x\n\t```\ny\n"),
+    ],
+)
+def test_columns_before_a_fence_are_counted_with_tabs_of_four(answer: str, code: str) -> None:
+    assert [block.code for block in blocks(answer)] == [code]
+
+
 def test_only_blanks_are_taken_as_indentation() -> None:
     assert solution("  ```\n  a\n b\nc\n   d\n  ```").code == "a\nb\nc\n d\n"
 

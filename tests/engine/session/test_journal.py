@@ -242,6 +242,22 @@ class TestDeleting:
             assert journal._db.execute(f"SELECT count(*) FROM {table} = {second}").fetchone()[0] > 0
         journal.close()
 
+    def test_for_good_takes_nothing_of_the_next_run(self, file: Path) -> None:
+        first, second = keep(file, a_full_run("first one"), a_full_run("second one"))
+        journal = opened(file)
+        journal.delete(first)
+        journal.purge(older_than_s=0)
+        assert [entry.id for entry in journal.entries("second")] == [second]
+        journal.close()
+
+    def test_a_deleted_run_is_not_told_of_as_cut_short(self, file: Path) -> None:
+        first, second = keep(file, a_full_run("first one"), a_full_run("second one"))
+        journal = opened(file)
+        journal._db.execute("UPDATE runs SET state = 'generating', owner = '0 0'")
+        journal.delete(first)
+        assert [entry.id for entry in journal.unfinished()] == [second]
+        journal.close()
+
     def test_a_deleted_run_is_gone_after_a_later_start(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (id,) = keep(file, a_full_run())
         journal = opened(file)
