@@ -200,7 +200,7 @@ BESIDE = {
     "a transcript": "```pycon\n>>> add(1, 2)\n3\n>>> add(3, 4)\n7\n```\n",
     "a transcript, no language": "```\n>>> add(1, 2)\n3\n```\n",
     "an example": "Example:\n```python\nfor a in range(9):\n    for b in range(9):\n        print(add(a, b))\n```\n",
-    "an example that imports": "```python\nfrom solution import add\n\ndef show():\n    print(add(1, 2))\nshow()\n```\n",
+    "an example that imports": "```python\nfrom solution import add\n\ndef show():\n    print(add(1, 2))\n\n```\n",
     "an example in main": "```python\ndef main():\n    print(add(1, 2))\n\nmain()\n```\n",
     "asserts": "```python\nassert add(1, 2) == 3\nassert add(0, 0) == 0\n```\n",
     "tests": "```python\nimport pytest\n\ndef test_add():\n    assert add(1, 2) == 3\n```\n",
