@@ -159,10 +159,7 @@ BUGS = (
         "engine/selection/variety.py",
         "largest_group <= candidates / 2",
         "largest_group < candidates / 2",
-        (
-            "tests/engine/session/test_run.py",
-            "tests/engine/selection/",
-        ),
+        ("tests/engine/selection/test_variety.py",),
     ),
     Bug(
         "warm-alike",
@@ -170,10 +167,7 @@ BUGS = (
         "engine/selection/variety.py",
         "temperature >= _COOL",
         "temperature > _COOL",
-        (
-            "tests/engine/session/test_run.py",
-            "tests/engine/selection/",
-        ),
+        ("tests/engine/selection/test_variety.py",),
     ),
     Bug(
         "failing-alike",
