@@ -20,7 +20,7 @@ _NOT_FOR_USE = re.compile(
     r"|\b(?:don'?t|do not|never)\s+(?:do|write|use)\b|\bcommon (?:mistake|error|pitfall)",
     re.IGNORECASE,
 )
-_ALTERNATIVE = re.compile(r"\b(?:alternativ\w*|another|instead|or|option|other)\b", re.IGNORECASE)
+_ALTERNATIVE = re.compile(r"\b(?:alternativ\w*|another|instead|option)\b", re.IGNORECASE)
 _SHOWS_USE = re.compile(
     r"\b(?:examples?|usage|use (?:it|this)|tests?|try|demo|for instance|call (?:it|this)|output|run (?:it|this))\b",
     re.IGNORECASE,
@@ -29,13 +29,12 @@ _SHOWS_USE = re.compile(
 
 @dataclass(frozen=True)
 class Block:
-    """One block of an answer. ``caption``: the line of prose before it; ``tagged``: a tag of HTML stood around it."""
+    """One block of an answer. ``caption``: the line of prose before it."""
 
     code: str
     language: str = ""
     closed: bool = True
     caption: str = ""
-    tagged: bool = False
 
     @property
     def maybe_python(self) -> bool:
@@ -107,7 +106,7 @@ def _repaired(block: Block) -> tuple[Block, Python | None]:
     versions = ["".join(dedented(lines_of(block.code))), typed_in(block.code)]
     if not block.closed:
         versions.append("\n".join(python_in(block.code)))  # prose follows, and no fence between
-    if block.tagged and "&" in block.code:
+    if "&" in block.code:
         versions.append(html.unescape(block.code))
     for version in versions:
         if version.strip() and version != block.code and (python := Python.of(version)):

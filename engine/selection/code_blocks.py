@@ -4,6 +4,7 @@ CommonMark's fence rules, with what answers of small models need besides. A Comm
 here: it rewrites line endings, tabs and NUL, and it ends a block at a fence inside a Python docstring.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from engine.selection.scanner import Found, Scanner, scan
 from engine.selection.unfenced import is_code, looks_like_code, python_in
 
 __all__ = ["CodeBlock", "begun_without_fence", "block_of", "blocks", "parse_python", "solution"]
+
+_WITHIN_A_LINE = re.compile(r"`+([^`\r\n]+)`+")
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,7 @@ def begun_without_fence(answer: str, scanner: Scanner) -> bool:
 
 def block_of(found: Found) -> Block:
     """A block of an answer, for choosing among them."""
-    tagged = found.fence.tag.startswith("</")
-    return Block(found.code, found.fence.language, found.closed, found.caption, tagged)
+    return Block(found.code, found.fence.language, found.closed, found.caption)
 
 
 def _solution_of(answer: str, scanner: Scanner) -> CodeBlock:
@@ -107,7 +109,10 @@ def _unfenced(bare: list[Block], answer: str, spans: list[tuple[int, int]]) -> C
     if taken := chosen(bare):
         return CodeBlock(taken.code, fenced=False)
     spoken = answer[spans[0][0] : spans[-1][1]] if spans else ""
-    return CodeBlock(spoken if looks_like_code(spoken) else "", fenced=False)
+    if looks_like_code(spoken):
+        return CodeBlock(spoken, fenced=False)
+    within = (code for code in _WITHIN_A_LINE.findall(spoken) if defines_something([Block(code)]))
+    return CodeBlock(next(within, ""), fenced=False)
 
 
 def _end_of_thought(answer: str, scanner: Scanner) -> CodeBlock:

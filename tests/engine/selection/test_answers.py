@@ -172,6 +172,8 @@ FENCES = {
     "a tag": f"<python>\n{ADD}</python>\n",
     "LaTeX": f"\\begin{{lstlisting}}[language=Python]\n{ADD}\\end{{lstlisting}}\nDone.\n",
     "minted": f"\\begin{{minted}}{{python}}\n{ADD}\\end{{minted}}\n",
+    "written in HTML, in a fence": f"```python\n{ADD.replace('a + b', '(a &lt; 9 and a) + b')}```\n",
+    "within a line": "Use `add = lambda a, b: a + b` for `a` and `b`.\n",
     "answer tags around it": f"<answer>\n{BLOCK}</answer>\n",
     "answer tags, no fence": f"<answer>\n{ADD}</answer>\n",
     "never closed": f"Here:\n```python\n{ADD}",
@@ -307,6 +309,10 @@ def test_what_is_shown_as_a_mistake_does_not_replace_the_code() -> None:
 def test_two_functions_that_were_both_asked_for_are_both_there() -> None:
     answer = "The first:\n```python\ndef f(): return 1\n```\nThe second:\n```python\ndef g(): return 2\n```\n"
     assert {"f", "g"} <= space_of(answer).keys()
+
+
+def test_a_second_version_under_a_name_of_its_own_is_there_too() -> None:
+    assert adds(f"```python\ndef add_v1(a, b):\n    return a - b\n```\nor, better:\n{BLOCK}")
 
 
 def test_an_alternative_is_left_out() -> None:
