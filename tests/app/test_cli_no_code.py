@@ -5,7 +5,6 @@ import io
 import pytest
 
 from app.cli.commands import exit_code
-from app.cli.output import one_line
 from app.cli.progress import PlainLines
 from app.cli.summary import outcome
 from engine.contract import CandidateFinished, Request, RunFinished
@@ -53,8 +52,3 @@ def test_a_log_says_which_candidate_has_no_code() -> None:
         "Candidate 1 done: 4 tokens in 1.0 s, no code.",
         "Candidate 2 done: 4 tokens in 1.0 s.",
     ]
-
-
-@pytest.mark.parametrize(("text", "line"), [("abcde", "abcde"), ("abcdef", "abcd…"), (" \n ab \n c", "ab")])
-def test_a_line_that_fits_is_whole(text: str, line: str) -> None:
-    assert one_line(text, 5) == line

@@ -85,11 +85,7 @@ BUGS = (
         "app/cli/output.py",
         '("Cc", "Cf", "Cs", "Zl", "Zp")',
         '("Cc", "Cs", "Zl", "Zp")',
-        (
-            "tests/app/test_cli_progress.py",
-            "tests/app/test_cli_history.py",
-            "tests/app/test_cli_commands.py",
-        ),
+        ("tests/app/test_cli_output.py",),
     ),
     Bug(
         "one-line",
@@ -97,7 +93,7 @@ BUGS = (
         "app/cli/output.py",
         "if len(line) <= width else",
         "if len(line) < width else",
-        ("tests/app/test_cli_no_code.py",),
+        ("tests/app/test_cli_output.py",),
     ),
     Bug(
         "no-code-exit",

@@ -242,6 +242,14 @@ class TestDeleting:
             assert journal._db.execute(f"SELECT count(*) FROM {table} = {second}").fetchone()[0] > 0
         journal.close()
 
+    def test_code_is_searched_when_its_candidate_has_ended(self, file: Path) -> None:
+        run = Run("r", Request("p", 1, 1))
+        run.apply(TextAdded("r", 1, "```python\nzebra = 1\n", 5, 0.1))
+        keep(file, run)
+        journal = opened(file)
+        assert journal.entries("zebra") == []
+        journal.close()
+
     def test_for_good_takes_nothing_of_the_next_run(self, file: Path) -> None:
         first, second = keep(file, a_full_run("first one"), a_full_run("second one"))
         journal = opened(file)
