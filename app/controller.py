@@ -298,5 +298,6 @@ class Controller(QObject):
             current_failed=current is not None and current.report is not None and current.report.verdict == "fail",
             current_runs=current is not None and not current.ended and self.running.busy,
             current_ended=current is not None and current.ended,
-            current_has_code=current is not None and bool(current.text),
+            current_has_text=current is not None and bool(current.text),
+            current_has_code=current is not None and bool(current.text) and not current.has_no_code,
         )

@@ -29,6 +29,7 @@ class Situation:
     current_runs: bool = False
     current_ended: bool = False
     current_failed: bool = False
+    current_has_text: bool = False
     current_has_code: bool = False
 
     @property
@@ -109,7 +110,7 @@ def fix_it(now: Situation) -> str:
 
 
 def follow_up(now: Situation) -> str:
-    if not now.current_ended or not now.current_has_code:
+    if not now.current_ended or not now.current_has_text:
         return "This candidate has not finished yet."
     if now.closing:
         return "Bassline is closing."
@@ -117,7 +118,9 @@ def follow_up(now: Situation) -> str:
 
 
 def needs_code(now: Situation) -> str:
-    return "" if now.current_has_code else "This candidate has no text yet."
+    if not now.current_has_text:
+        return "This candidate has no text yet."
+    return "" if now.current_has_code else "This answer has no code."
 
 
 def needs_finished(now: Situation) -> str:

@@ -3,6 +3,8 @@
 import re
 from dataclasses import dataclass
 
+from engine.selection.thoughts import LeadingThought
+
 _DEFINITION = re.compile(r"(?:async[ \t]+)?def\b|class\b")
 _BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
@@ -64,10 +66,12 @@ class FunctionEnd:
 
     That is the one ``before`` leaves open, if the text adds to it, else the first that begins in the text. Blank lines
     and comments at the margin belong to the function only if more of it follows, so they are held back until then.
+    A thought that the text begins with is no part of it.
     """
 
     def __init__(self, before: str = ""):
         self._before, self._state = before, PythonState()
+        self._thought: LeadingThought | None = LeadingThought()
         self._at = 0  # characters that were looked at, of both texts together
         self._line = 0  # where the line begins that is being looked at ...
         self._is_statement = True  # ... which begins a statement ...
@@ -81,8 +85,15 @@ class FunctionEnd:
 
     def look(self, text: str) -> tuple[int | None, int]:
         """See ``engine.text_end.Rule``."""
-        self._follow(self._before + text)
         own = len(self._before)
+        if self._thought is not None:
+            begins = self._thought.over(text)
+            if begins is None:
+                return None, len(text) if self._thought.has_begun else 0
+            self._thought = None
+            if begins:
+                self._at = self._line = self._kept = own + begins
+        self._follow(self._before + text)
         return None if self._end is None else self._end - own, self._kept - own
 
     def _follow(self, text: str) -> None:

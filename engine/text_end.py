@@ -3,7 +3,10 @@
 from typing import Protocol
 
 from engine.function_end import FunctionEnd
-from engine.selection.code_blocks import end_of_first_block
+from engine.selection.choice import is_beside_the_point
+from engine.selection.code_blocks import block_of
+from engine.selection.fences import lines_of
+from engine.selection.scanner import Scanner
 
 
 class Rule(Protocol):
@@ -34,32 +37,42 @@ class StopStrings:
 
 
 class BlockEnd:
-    """The text ends at the closing fence of its first block of code."""
+    """The text ends with the closing fence of its first block with an answer's code in it, outside of thoughts.
 
-    def __init__(self) -> None:
+    Shell commands, printed output, imports alone, tests of what is yet to come and empty blocks are no answers. A
+    closing fence counts when its line has ended, because more on it would make it an opening one, and outside of
+    strings; what stands behind it on that line was shown by then, and stays.
+    """
+
+    def __init__(self, thinking: bool = False) -> None:
+        self._scanner = Scanner(thinking)
         self._seen = 0  # characters of whole lines that were looked at
 
     def look(self, text: str) -> tuple[int | None, int]:
-        whole = max(text.rfind("\n"), text.rfind("\r")) + 1
-        fresh = text[self._seen : whole]
-        self._seen = max(whole, self._seen)
-        may_close = "```" in fresh or "~~~" in fresh
+        whole = max(text.rfind("\n", self._seen), text.rfind("\r", self._seen)) + 1
+        for line in lines_of(text[self._seen : whole]):
+            known = len(self._scanner.found)
+            self._scanner.take(line, self._seen)
+            self._seen += len(line)
+            for found in self._scanner.found[known:]:
+                if found.fenced_off and not is_beside_the_point(block_of(found)):
+                    return self._seen - len(line) + len(line.rstrip("\r\n")), len(text)
         # Nothing is held back: until its line is over, a fence may turn out to open a block, and is shown either way.
-        return end_of_first_block(text) if may_close else None, len(text)
+        return None, len(text)
 
 
 class TextEnd:
     """Cuts a text that arrives in pieces at the earliest end any rule finds, holding back no more than they must.
 
     ``code_stop`` is that of ``Sampling``; ``before``: the text that this one goes on from, which a function may have
-    begun in.
+    begun in; ``thinking``: it goes on from a thought that was opened for it.
     """
 
-    def __init__(self, stop: tuple[str, ...] = (), code_stop: str = "", before: str = ""):
+    def __init__(self, stop: tuple[str, ...] = (), code_stop: str = "", before: str = "", thinking: bool = False):
         self._text, self._shown = "", 0
         self._rules: list[Rule] = [StopStrings(stop)] if stop else []
         if code_stop == "block":
-            self._rules.append(BlockEnd())
+            self._rules.append(BlockEnd(thinking))
         elif code_stop == "function":
             self._rules.append(FunctionEnd(before))
         self.cut: int | None = None  # characters that stay, once an end was found

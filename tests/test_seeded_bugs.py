@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.seeded_bugs import BUGS, copy_tree, plant, run_tests
+from tests.seeded_bugs import AREAS, BUGS
+from tests.seeded_bugs.planting import copy_tree, plant, run_tests
+
+
+def test_areas_are_found_and_no_two_bugs_have_one_name() -> None:
+    assert {"app", "sampler", "selection", "session"} <= AREAS.keys()
+    names = [*AREAS, *(bug.name for bug in BUGS)]
+    assert sorted(set(names)) == sorted(names)
 
 
 def test_every_bug_can_be_planted(tmp_path: Path) -> None:

@@ -154,7 +154,9 @@ def _kept(arguments: argparse.Namespace, progress: Progress) -> Iterator[Recorde
 
 def exit_code(run: Run) -> int:
     candidates = run.candidates.values()
-    good = (c.passed for c in candidates) if run.tests else (c.state in ("done", "cut") for c in candidates)
+    if run.tests:
+        return PASSED if any(c.passed for c in candidates) else NONE_PASSED
+    good = (c.state in ("done", "cut") and c.code.strip() for c in candidates)
     return PASSED if any(good) else NONE_PASSED
 
 

@@ -85,6 +85,8 @@ def _show(id: int, arguments: argparse.Namespace) -> int:
     for line in _about(kept):
         say(line)
     if number is not None:
+        if run.candidates[number].has_no_code:
+            say(f"Candidate {number} wrote no code; --json prints what it wrote instead.")
         print_code(run.candidates[number].code)
     return 0
 
@@ -98,6 +100,7 @@ def _about(kept: Kept) -> Iterator[str]:
     for number, candidate in sorted(run.candidates.items()):
         tests = f", tests {candidate.tests_label}" if candidate.test_state != "not run" else ""
         like = f", {candidate.likeness}" if candidate.likeness else ""
+        like += ", no code" if candidate.has_no_code else ""
         yield f"  {number}: {candidate.state}, {candidate.tokens} tokens{tests}{like}"
     yield summary.outcome(run)
 

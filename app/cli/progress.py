@@ -102,7 +102,9 @@ class PlainLines(Silent):
         elif isinstance(event, CandidateFinished):
             alike = run.candidates[event.candidate].same_as if run else None
             same = f", {alike.reason} as candidate {alike.number}" if alike else ""
-            self.note(f"Candidate {event.candidate} {event.state}: {event.tokens} tokens in {event.at_s:.1f} s{same}.")
+            none = ", no code" if run and run.candidates[event.candidate].has_no_code else ""
+            took = f"{event.tokens} tokens in {event.at_s:.1f} s"
+            self.note(f"Candidate {event.candidate} {event.state}: {took}{none}{same}.")
 
     def tested(self, run: Run, number: int) -> None:
         candidate = run.candidates[number]

@@ -10,7 +10,9 @@ def outcome(run: Run) -> str:
     """How many candidates are good, and which one is shown and why."""
     count, best = len(run.candidates), run.best()
     if best is None:
-        return f"None of {count} candidates wrote any code."
+        who = "The candidate wrote no code" if count == 1 else f"None of {count} candidates wrote any code"
+        wrote = any(c.text.strip() for c in run.candidates.values())
+        return f"{who}; --json prints what was written instead." if wrote else f"{who}."
     candidate = run.candidates[best]
     if not run.tests:
         whole = sum(c.state == "done" for c in run.candidates.values())

@@ -79,5 +79,7 @@ def _share(accepted: int, proposed: int) -> str:
 
 
 def _code(language: str, fenced: bool, closed: bool, length: int) -> str:
-    kind = f"{language or 'untagged'} block" if fenced else "no block: the whole answer"
+    if not length:
+        return tr("none in this answer")
+    kind = f"{language or 'untagged'} block" if fenced else "in no block"
     return f"{kind}, {length:,} characters" + ("" if closed else ", not closed")

@@ -6,9 +6,12 @@ from PySide6.QtWidgets import QWidget
 
 from app.theme import Theme
 from app.widgets.code_view import CodeView
+from app.words import tr
 from engine.selection.code_blocks import CodeBlock, parse_python
 from engine.selection.growing import GrowingCode
 from engine.session.run import Candidate
+
+_NO_CODE = "This answer has no code. What the model wrote is in the Answer tab."
 
 
 @lru_cache(maxsize=256)
@@ -53,11 +56,13 @@ class AnswerView(CodeView):
             self._streamed = len(candidate.text)
         else:
             block = candidate.block
+            self.setPlaceholderText(tr(_NO_CODE) if candidate.has_no_code else "")
             self.settle(block.code, language_of(block))
             self._streamed = len(candidate.text)
 
     def _begin(self, candidate: Candidate | None) -> None:
         self.clear_all()
+        self.setPlaceholderText("")
         self._shows, self._growing = candidate, GrowingCode()
         self._begins = self._streamed = 0
 

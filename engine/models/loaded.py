@@ -9,6 +9,7 @@ from transformers import PreTrainedTokenizerFast
 
 from engine.contract import Request
 from engine.models.chat import PromptEncoder
+from engine.selection.thoughts import is_mark
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,24 @@ class LoadedModel:
         return self._encoder.ids(request)
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of ``ids``, control tokens left out."""
-        return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        """The text of ``ids``, control tokens left out, but for those between which a model thinks."""
+        if not self._thought_marks:
+            return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        hidden = self._hidden
+        shown = [id_ for id_ in ids if id_ not in hidden]
+        return self.tokenizer.decode(shown, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+
+    @cached_property
+    def _thought_marks(self) -> frozenset[int]:
+        """Control tokens that open or end a thought: without them nobody could tell it from the answer."""
+        tokens = self.tokenizer.added_tokens_decoder.items()
+        return frozenset(id_ for id_, token in tokens if token.special and is_mark(token.content))
+
+    @cached_property
+    def _hidden(self) -> frozenset[int]:
+        added = self.tokenizer.added_tokens_decoder.items()
+        special = {id_ for id_, token in added if token.special} | set(self.tokenizer.all_special_ids)
+        return frozenset(special - self._thought_marks)
 
     @cached_property
     def _encoder(self) -> PromptEncoder:

@@ -31,8 +31,10 @@ from engine.sampler.faults import is_out_of_memory, kind_of, sentence_for
 from engine.sampler.metrics import StepLog, Times, run_metrics
 from engine.sampler.stopping import Limits, Row
 from engine.sampler.width import Widths, choose_widths
+from engine.selection.thoughts import left_open
 
 STATES = {"stop": "done", "length": "cut", "budget": "cut", "cancelled": "stopped", "error": "failed"}
+_MARK_TOKENS = 12  # the mark of a thought and the line end behind it
 
 
 class PromptTooLong(BasslineError):
@@ -164,7 +166,8 @@ class Generation:
 
     def _new_row(self, number: int, prompt: Sequence[int], room: int) -> Row:
         request = self.request
-        limits = Limits.of(request, number, self.model.eos_ids, room)
+        thinking = left_open(self.model.decode(prompt[-_MARK_TOKENS:]))
+        limits = Limits.of(request, number, self.model.eos_ids, room, thinking)
         self._rows[number] = row = Row(
             number, request.seed, prompt, limits, self.model.decode, request.sampling_of(number)
         )

@@ -15,7 +15,8 @@ from engine.text_end import TextEnd
 class Limits:
     """What ends a candidate. ``eos_ids``: every id that ends a turn; ``max_tokens``: the end token counts as one.
 
-    ``stop`` and ``code_stop`` are those of ``Sampling``; ``before``: the text that a completion goes on from.
+    ``stop`` and ``code_stop`` are those of ``Sampling``; ``before``: the text that a completion goes on from;
+    ``thinking``: the prompt ends with an opened thought.
     """
 
     eos_ids: frozenset[int]
@@ -23,13 +24,16 @@ class Limits:
     stop: tuple[str, ...] = ()
     code_stop: str = ""
     before: str = ""
+    thinking: bool = False
 
     @classmethod
-    def of(cls, request: Request, candidate: int, eos_ids: frozenset[int], room: int) -> "Limits":
+    def of(
+        cls, request: Request, candidate: int, eos_ids: frozenset[int], room: int, thinking: bool = False
+    ) -> "Limits":
         """Of one candidate of a request; ``room``: tokens that the context leaves."""
         sampling = request.sampling_of(candidate)
         before = request.prompt if request.mode == "completion" else ""
-        return cls(eos_ids, min(sampling.max_tokens, room), sampling.stop, sampling.code_stop, before)
+        return cls(eos_ids, min(sampling.max_tokens, room), sampling.stop, sampling.code_stop, before, thinking)
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class Row:
 
     def __post_init__(self) -> None:
         self._detokenizer = Detokenizer(self.decode)
-        self._text_end = TextEnd(self.limits.stop, self.limits.code_stop, self.limits.before)
+        self._text_end = TextEnd(self.limits.stop, self.limits.code_stop, self.limits.before, self.limits.thinking)
         self._text = ""
         self._unread: list[int] = []  # tokens that are not text yet
         self._blocks: list[Block] = []

@@ -7,6 +7,7 @@ from engine.contract import Request
 from engine.runner.report import Report
 from engine.selection.code_blocks import CodeBlock, parse_python, solution
 from engine.selection.grouping import Likeness
+from engine.selection.thoughts import said
 
 ENDED = ("done", "cut", "stopped", "failed")
 _VERDICT_STATES = {
@@ -83,6 +84,11 @@ class Candidate:
         return self.block.code
 
     @property
+    def has_no_code(self) -> bool:
+        """It ended with words, or a thought, and nothing that could be run."""
+        return self.ended and not self.code.strip() and bool(self.text.strip())
+
+    @property
     def ended(self) -> bool:
         return self.state in ENDED
 
@@ -128,9 +134,14 @@ class Candidate:
         block = solution(self.text)
         if not (before or after) or not self.text.strip():
             return block
-        whole = before + self.text + after
+        whole = before + said(self.text) + after
+        if parse_python(whole):
+            return CodeBlock(whole, fenced=False)
+        begun = solution(before + said(self.text))  # prose behind it is no code
+        if not begun.fenced and begun.code.startswith(before) and parse_python(begun.code + after):
+            return CodeBlock(begun.code + after, fenced=False)
         # A base model may chat all the same and put everything into a block.
-        return CodeBlock(whole, fenced=False) if not block.fenced or parse_python(whole) else block
+        return block if block.fenced else CodeBlock(whole, fenced=False)
 
 
 def test_state(report: Report) -> str:

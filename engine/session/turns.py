@@ -70,7 +70,7 @@ def fix(run: Run, number: int, seed: int | None = None) -> Request:
 
 def _answered(run: Run, number: int) -> Candidate:
     candidate = run.candidates.get(number)
-    if candidate is None or not candidate.ended or not candidate.code.strip():
+    if candidate is None or not candidate.ended or not candidate.text.strip():
         raise BadRequest(f"Candidate {number} has not answered yet; choose one that has finished.")
     return candidate
 

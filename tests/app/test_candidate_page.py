@@ -283,3 +283,27 @@ def test_buttons_give_up_their_words_in_a_narrow_window(on: Stage) -> None:
     on.finish()
     on.settle()
     assert [button.text() for button in on.window.page._buttons] == ["Copy", "Save as…", "Export run…", "Fix it"]
+
+
+# An answer that has no code.
+
+
+@pytest.mark.parametrize("text", ["I cannot help with that.", "<think>\nShort: ```python\nx = 1\n``` No."])
+def test_an_answer_without_code_says_so_and_shows_no_prose_as_code(open_stage: Callable[..., Stage], text: str) -> None:
+    on = open_stage(from_texts([text, "x = 1\n"], chunk=7))
+    on.write()
+    on.generate(2)
+    on.finish()
+    code, page = on.window.page.code, on.window.page
+    assert page.number == 1
+    assert code.toPlainText() == ""
+    assert code.placeholderText() == "This answer has no code. What the model wrote is in the Answer tab."
+    for action in ("copy", "save"):
+        assert not on.window.actions_by_id[action].isEnabled()
+    assert on.window.actions_by_id["follow_up"].isEnabled()
+    on.do("go_to_answer")
+    assert page.answer.toPlainText() == text
+    page.choose(2)
+    on.do("go_to_code")
+    assert (code.toPlainText(), code.placeholderText()) == ("x = 1\n", "")
+    assert on.window.actions_by_id["copy"].isEnabled()

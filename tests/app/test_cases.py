@@ -68,7 +68,7 @@ def test_the_code_of_every_form_of_answer_is_shown_and_copied(
 
 LARGE = {
     "two thousand lines": "```python\n" + "\n".join(f"x_{n} = '```'" for n in range(2000)) + "\n```",
-    "one line": "x" * 1_000_000,
+    "one line": "x = '" + "x" * 1_000_000,
     "four hundred kilobytes": "value = 'some text'  # and a remark\n" * 11_000,
 }
 

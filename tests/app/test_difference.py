@@ -64,3 +64,13 @@ def test_nothing_is_lost_and_rows_agree(left: str, right: str) -> None:
     assert [line.text for line in found.unified if line.mark != REMOVED] == right.split("\n")
     same = [line.text for line in found.left if line.mark == SAME]
     assert same == [line.text for line in found.right if line.mark == SAME]
+
+
+def test_a_stretch_may_begin_in_the_first_row() -> None:
+    found = difference("first\nsame\nlast", "xyz 1\nsame\n9 uvw")
+    assert stretches(found.left) == [0, 2]
+
+
+def test_where_something_was_only_added_nothing_is_marked_on_the_other_side() -> None:
+    found = difference("abcdef", "abcXdef")
+    assert (found.left[0].parts, found.right[0].parts) == ((), ((3, 4),))

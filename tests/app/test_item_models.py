@@ -12,6 +12,7 @@ from app.item_models.rate import Rate, average
 from app.item_models.table import Cell, TableModel
 from engine.contract import CandidateFinished, Request, RunStarted, TextAdded
 from engine.runner.report import Report, TestResult
+from engine.selection.grouping import Likeness
 from engine.session.run import Candidate, Run
 
 
@@ -134,3 +135,23 @@ def test_details_say_what_is_known() -> None:
         "Seed": "1, candidate 1",
         "Code": "python block, 6 characters",
     }
+
+
+def test_a_tab_counts_what_failed_and_what_passed() -> None:
+    outcomes = ("passed", "passed", "failed")
+    report = Report("fail", "split", tests=tuple(TestResult(str(n), outcome) for n, outcome in enumerate(outcomes)))
+    assert badge(Candidate(1, 1, "done", report=report, test_state="failed"), None).word == "failed 1 of 3"
+    report = Report("pass", "split", tests=report.tests[:2])
+    assert badge(Candidate(1, 1, "done", report=report, test_state="passed"), None).word == "passed 2/2"
+
+
+def test_a_tab_names_the_first_of_the_group() -> None:
+    alike = Candidate(3, 1, "done", same_as=Likeness(2, "same AST"), group=1)
+    assert badge(alike, 9.0).note == "same as 1"
+
+
+def test_details_say_when_an_answer_has_no_code() -> None:
+    candidate = Candidate(1, 1)
+    candidate.state = "done"
+    candidate.end("Which language?")
+    assert ("Code", "none in this answer") in [(name.text, value.text) for name, value in details(candidate)]

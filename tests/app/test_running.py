@@ -226,7 +226,7 @@ def test_one_candidate_can_be_stopped(on: Stage) -> None:
 
 
 def test_stop_at_first_pass_ends_the_run_and_shows_the_one_that_passed(open_stage: Callable[..., Stage]) -> None:
-    wrong, right = ScriptedCandidate(("x = 1",)), ScriptedCandidate(("i + 1",))
+    wrong, right = ScriptedCandidate(("x = 1",)), ScriptedCandidate(("x = i + 1",))
     on = open_stage(Script((ScriptedCandidate(tuple("y" * 400)), wrong, right)))
     on.write()
     on.do("stop_at_first_pass")

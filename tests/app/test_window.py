@@ -240,7 +240,7 @@ def test_reader_keeps_the_place_in_each_candidate(on: Stage) -> None:
 
 
 def test_a_candidate_that_has_ended_opens_at_its_beginning(open_stage: Callable[..., Stage]) -> None:
-    on = open_stage(Script((ScriptedCandidate(tuple(f"line {n}\n" for n in range(200))),)))
+    on = open_stage(Script((ScriptedCandidate(tuple(f"line_{n} = {n}\n" for n in range(200))),)))
     on.write()
     on.generate(2)
     bar = on.window.page.code.verticalScrollBar()

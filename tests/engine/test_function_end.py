@@ -121,3 +121,24 @@ def test_agrees_with_the_parser(statements, size):
     comments = (number for number, line in enumerate(lines, start=1) if line.startswith("    #"))
     want = "".join(lines[: max(function.end_lineno, *comments, 0)])
     assert read(f"{text}\nf()\n", size) == want
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize(
+    "thought", ["<think>\ndef g():\n    pass\n\nNo.\n</think>\n", "\n[THINK]def g(): pass\nx\n[/THINK]\n"]
+)
+def test_a_function_inside_a_thought_is_not_the_first(thought, size):
+    text = f"{thought}def f(x):\n    return x\n"
+    assert read(f"{text}\nprint(f(1))\n", size) == text
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize(
+    "text", ["[1, 2]\ndef f():\n    pass\n", "<\ndef f():\n    pass\n", "\n\ndef f():\n    pass\n"]
+)
+def test_what_only_looks_like_a_thought_at_first_is_read_as_code(text, size):
+    assert read(f"{text}x = 1\n", size) == text
+
+
+def test_a_thought_without_an_end_does_not_end_the_text():
+    assert read("<think>def f(): pass\nx = 1\n", 1) == "<think>def f(): pass\nx = 1\n"

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.selection.code_blocks import blocks, solution
+from engine.selection.scanner import Scanner
 from engine.text_end import TextEnd
 
 
@@ -103,3 +104,62 @@ def test_the_earliest_rule_wins():
     text = "```\nstop here\n```\nSTOP"
     assert read(text, 1, stop=("here",), code_stop="block") == ("```\nstop ", True)
     assert read(text, 1, stop=("STOP",), code_stop="block") == ("```\nstop here\n```", True)
+
+
+THOUGHT = "First try:\n```python\ndef f():\n    return 0\n```\nNo.\n"
+ANSWER = "\n```python\ndef f():\n    return 1\n```"
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    "thought",
+    [
+        f"<think>\n{THOUGHT}</think>\n",
+        f"[THINK]{THOUGHT}[/THINK]",
+        f"<seed:think>{THOUGHT}</seed:think>\n",
+        f"<|channel|>analysis<|message|>{THOUGHT}<|end|><|start|>assistant<|channel|>final<|message|>",
+    ],
+)
+def test_a_block_inside_a_thought_does_not_end_the_text(thought, size):
+    text = f"{thought}{ANSWER}"
+    assert read(f"{text}\nUse it:\n", size, code_stop="block") == (text, True)
+    assert solution(text).code == "def f():\n    return 1\n"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_thought_that_the_prompt_has_opened_does_not_end_the_text(size):
+    text = f"{THOUGHT}</think>\n{ANSWER}"
+    assert read(f"{text}\nUse it:\n", size, code_stop="block", thinking=True) == (text, True)
+
+
+def test_an_unfinished_thought_does_not_end_the_text():
+    assert read(f"<think>\n{THOUGHT}", 1, code_stop="block") == (f"<think>\n{THOUGHT}", False)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "```python\nimport math\n```\n",
+        "```python\ndef test_f():\n    assert f() == 1\n```\n",
+        "```python\nassert f() == 1\n```\n",
+        "```pycon\n>>> f()\n1\n```\n",
+    ],
+)
+def test_imports_tests_and_transcripts_do_not_end_the_text(first):
+    assert read(f"{first}{ANSWER}\nmore", 1, code_stop="block") == (f"{first}{ANSWER}", True)
+
+
+@pytest.mark.parametrize("closing", ["    return 1```", "    return 1\n``` It returns 1."])
+def test_a_block_ends_with_the_line_that_closes_it(closing):
+    text = f"```python\ndef f():\n{closing}"
+    assert read(f"{text}\nmore", 1, code_stop="block") == (text, True)
+
+
+def test_a_long_thought_with_many_blocks_is_read_once(monkeypatch):
+    taken = []
+    take = Scanner.take
+    monkeypatch.setattr(Scanner, "take", lambda scanner, line, at: (taken.append(at), take(scanner, line, at)))
+    end, text = TextEnd(code_stop="block"), "<think>\n" + THOUGHT * 50
+    for char in text:
+        end.feed(char)
+    assert len(taken) == text.count("\n")

@@ -22,7 +22,10 @@ FUNCTION = "def add(a, b):\n    return a + b\n"
         pytest.param("~~~\n```\na\n```\n~~~", "```\na\n```\n", "", id="ticks inside tildes"),
         pytest.param(f"```python\n{FUNCTION}", FUNCTION, "python", id="unclosed"),
         pytest.param("```python\nx = 1", "x = 1", "python", id="unclosed and cut in a line"),
-        pytest.param(f"```python\n{FUNCTION}``", FUNCTION + "``", "python", id="two ticks do not close"),
+        pytest.param(
+            f"```python\n{FUNCTION}``\nx = 1\n```", f"{FUNCTION}``\nx = 1\n", "python", id="two ticks do not close"
+        ),
+        pytest.param(f"```python\n{FUNCTION}``", FUNCTION, "python", id="cut off in its closing fence"),
         pytest.param(f"```python\n{FUNCTION}```` \n", FUNCTION, "python", id="more ticks close"),
         pytest.param(f"```py\n{FUNCTION}```", FUNCTION, "py", id="py"),
         pytest.param("```go\nfunc f() {}\n```", "func f() {}\n", "go", id="go"),
@@ -31,9 +34,9 @@ FUNCTION = "def add(a, b):\n    return a + b\n"
         pytest.param("```{.python}\nx\n```", "x\n", "python", id="pandoc"),
         pytest.param("``` python\nx\n```", "x\n", "python", id="blank before the language"),
         pytest.param(f"```\n{FUNCTION}```", FUNCTION, "", id="no language"),
-        pytest.param("just words", "just words", "", id="no block"),
-        pytest.param("Use ```x``` here", "Use ```x``` here", "", id="ticks in a line are no fence"),
-        pytest.param("```python\n```\n", "```python\n```\n", "", id="an empty block is none"),
+        pytest.param("just words", "", "", id="no code"),
+        pytest.param("Use ```x``` here", "", "", id="ticks in a line are no fence"),
+        pytest.param("```python\n```\n", "", "", id="an empty block is none"),
         pytest.param("", "", "", id="nothing"),
     ],
 )
@@ -58,12 +61,27 @@ def test_block_in_a_list_loses_the_lists_indentation(answer: str) -> None:
     assert solution(answer).code == "def f():\n    return 1\n"
 
 
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ("    ```\n\tx\n    y\n    ```", "x\ny\n"),  # a tab is four columns
+        ("\t```\n    x\n\t\ty\n\t```", "x\n\ty\n"),
+        ("\t\t```\n        x\n\t    y\n\t\t```", "x\ny\n"),
+        ("  ```\n      ```\n  x\n  ```", "    ```\nx\n"),  # four columns further in: no closing fence
+        ("  ```\n  x\n     ```\nend", "x\n"),  # three are
+        ("```\nx\n\t```\ny\n```", "x\n\t```\ny\n"),
+    ],
+)
+def test_columns_before_a_fence_are_counted_with_tabs_of_four(answer: str, code: str) -> None:
+    assert [block.code for block in blocks(answer)] == [code]
+
+
 def test_only_blanks_are_taken_as_indentation() -> None:
     assert solution("  ```\n  a\n b\nc\n   d\n  ```").code == "a\nb\nc\n d\n"
 
 
 def test_a_tab_that_reaches_beyond_the_indentation_stays() -> None:
-    assert solution("  ```\n\tx\n  ```").code == "\tx\n"
+    assert [block.code for block in blocks("  ```\n\tx\n  ```")] == ["\tx\n"]
 
 
 DOCSTRING = '''"""Module.
@@ -155,7 +173,7 @@ BYTES = {
     "tabs and mixed indentation": "def f():\n\tif 1:\n        return 2\n",
     "trailing blanks": "x = 1  \t \n \n",
     "CRLF": "x = 1\r\ny = 2\r\n",
-    "a mix of line ends": "a\rb\nc\r\n",
+    "a mix of line ends": "a = 1\rb = 2\nc = 3\r\n",
     "NBSP": "x =\u00a01\n",
     "U+2028, NEL, form feed": "x = 'a\u2028b\u2029c\x85d\x0ce\x1cf'\n",
     "BOM": "\ufeffx = 1\n",
@@ -224,7 +242,7 @@ BARE = "def f(x):\n    return x\n"
         (f"{BARE}```\nAn example:\n```python\nf(1)\n```\n", BARE),
         (f"Here it is:\n```\n{BARE}```\n", BARE),  # an opening fence: prose is no Python
         (f"x = 1\n```\n{BARE}```\n", BARE),  # nothing is defined before it
-        (f"{BARE}```python\nf(1)\n```\n", "f(1)\n"),  # a language opens a block
+        (f"{BARE}```python\nf(1)\n```\n", BARE),  # a block that only uses it
     ],
 )
 def test_code_that_began_without_a_fence_ends_at_the_first_one(answer: str, code: str) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.runner.report import Report, TestResult
-from engine.selection.grouping import Fingerprint, behaviour, first_alike, groups, normalised
+from engine.selection.grouping import Fingerprint, behaviour, first_alike, groups, normalised, same_failure
 
 PLAIN = "def f(a):\n    return a\n"
 
@@ -55,3 +55,16 @@ def test_behaviour_is_every_tests_outcome() -> None:
 
     assert behaviour(report("passed", "failed")) == behaviour(report("passed", "failed"))
     assert behaviour(report("passed", "failed")) != behaviour(report("failed", "passed"))
+
+
+def test_failing_alike_is_failing_the_same_tests_with_the_same_values() -> None:
+    def failing(why: str, id: str = "2") -> Report:
+        return Report("fail", "split", tests=(TestResult("1", "passed"), TestResult(id, "failed", why)))
+
+    earlier = [(1, failing("assert 3 == 4")), (2, failing("assert 5 == 4")), (3, failing("assert 5 == 4", "3"))]
+    alike = same_failure(failing("assert 5 == 4"), earlier)
+    assert alike is not None
+    assert alike.number == 2
+    assert same_failure(failing("assert 6 == 4"), earlier) is None
+    passing = Report("pass", "split", tests=(TestResult("1", "passed"),))
+    assert same_failure(passing, [(1, passing)]) is None

@@ -52,3 +52,28 @@ def test_every_line_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for cut in range(len(answer) + 1):
         growing.span(answer[:cut])
     assert "".join(looked) == answer
+
+
+THOUGHT = "Try:\n```python\ndef helper(): pass\n```\nNo.\n"
+GROWING = {
+    "a thought": (f"<think>\n{THOUGHT}</think>\n\nHere:\n```python\n{FUNCTION}```\nDone.\n", FUNCTION),
+    "a thought, no fence": (f"[THINK]{THOUGHT}[/THINK]{FUNCTION}", FUNCTION),
+    "a thought that the prompt opened": (f"{THOUGHT}</think>\n```python\n{FUNCTION}```\n", FUNCTION),
+    "imports first": (f"```python\nimport math\n```\nThen:\n```python\n{FUNCTION}```\n", FUNCTION),
+    "tests first": (f"```python\ndef test_add(): pass\n```\nThen:\n```python\n{FUNCTION}```\n", FUNCTION),
+    "opened twice": (f"```python\n```python\n{FUNCTION}```\n", FUNCTION),
+    "closed behind code": (f"```python\n{FUNCTION.rstrip()}```\nIt adds.\n", FUNCTION.rstrip()),
+    "a file's name": (f"```add.py\n{FUNCTION}```\nIt adds.\n", FUNCTION),
+    "brackets": (f"[PYTHON]\n{FUNCTION}[/PYTHON]\n", FUNCTION),
+}
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_what_is_shown_at_the_end_is_the_code_and_nothing_of_a_thought_was(name: str) -> None:
+    answer, code = GROWING[name]
+    growing, opened_by_prompt = GrowingCode(), "prompt" in name
+    for cut in range(len(answer) + 1):
+        begins, ends = growing.span(answer[:cut])
+        assert 0 <= begins <= ends <= cut
+        assert opened_by_prompt or "helper" not in answer[begins:ends]
+    assert answer[begins:ends] == code

@@ -35,6 +35,23 @@ def entry(number: int, state: str = "done", alike: int = 1, logprob: float | Non
         pytest.param([entry(3, alike=3), entry(2, alike=2, logprob=-0.1), entry(1, logprob=0.0)], id="group size"),
         pytest.param([entry(3, logprob=-0.1), entry(2, logprob=-0.2), entry(1, logprob=None)], id="log-probability"),
         pytest.param([entry(1), entry(2), entry(3)], id="number"),
+        pytest.param([entry(2, alike=1), entry(1, "cut", alike=3)], id="ended by itself before group size"),
+        pytest.param(
+            [
+                entry(2, "cut", report=report("needs-in-process")),
+                entry(3, "stopped"),
+                entry(1, report=report("fail", 1, 1)),
+            ],
+            id="no verdict yet, for want of consent, is no failure",
+        ),
+        pytest.param(
+            [
+                entry(2, alike=2, report=report("infra")),
+                entry(3, report=report("needs-in-process")),
+                entry(1, report=report("fail", 0, 1)),
+            ],
+            id="no verdict, for a fault of the machine, is no failure",
+        ),
         pytest.param(
             [
                 entry(3, report=report("fail", 1, 1)),

@@ -189,6 +189,21 @@ def test_best_without_tests_is_the_first_of_the_ranking(tmp_path: Path) -> None:
     assert (tmp_path / "best.py").read_text() == "a\n"
 
 
+def test_tests_of_nothing_but_blanks_are_none(tmp_path: Path) -> None:
+    export_run(a_run("```\na\n```", tests=" \n\n"), tmp_path)
+    assert (tmp_path / "best.py").read_text() == "a\n"
+    assert json.loads((tmp_path / "result.json").read_text())["best"] == 1
+
+
+@pytest.mark.parametrize("name", ["candidate-9.py.orig", "best.py~", "candidate-3.python", "my-best.py"])
+def test_a_file_whose_name_only_begins_or_ends_like_ours_stays(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    (tmp_path / "result.json").write_text(json.dumps({"format": 1, "files": [name]}))
+    check_folder(tmp_path, overwrite=True)
+    export_run(a_run("```\nc\n```"), tmp_path, overwrite=True)
+    assert (tmp_path / name).read_text() == "mine"
+
+
 def test_a_second_run_into_the_same_folder(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("mine")
     export_run(a_run("```\na\n```", "```\nb\n```", tests="assert 1"), tmp_path)

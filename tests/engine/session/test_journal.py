@@ -254,6 +254,30 @@ class TestDeleting:
             assert journal._db.execute(f"SELECT count(*) FROM {table} = {second}").fetchone()[0] > 0
         journal.close()
 
+    def test_code_is_searched_when_its_candidate_has_ended(self, file: Path) -> None:
+        run = Run("r", Request("p", 1, 1))
+        run.apply(TextAdded("r", 1, "```python\nzebra = 1\n", 5, 0.1))
+        keep(file, run)
+        journal = opened(file)
+        assert journal.entries("zebra") == []
+        journal.close()
+
+    def test_for_good_takes_nothing_of_the_next_run(self, file: Path) -> None:
+        first, second = keep(file, a_full_run("first one"), a_full_run("second one"))
+        journal = opened(file)
+        journal.delete(first)
+        journal.purge(older_than_s=0)
+        assert [entry.id for entry in journal.entries("second")] == [second]
+        journal.close()
+
+    def test_a_deleted_run_is_not_told_of_as_cut_short(self, file: Path) -> None:
+        first, second = keep(file, a_full_run("first one"), a_full_run("second one"))
+        journal = opened(file)
+        journal._db.execute("UPDATE runs SET state = 'generating', owner = '0 0'")
+        journal.delete(first)
+        assert [entry.id for entry in journal.unfinished()] == [second]
+        journal.close()
+
     def test_a_deleted_run_is_gone_after_a_later_start(self, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (id,) = keep(file, a_full_run())
         journal = opened(file)

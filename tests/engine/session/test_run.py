@@ -48,6 +48,16 @@ def states(run: Run) -> list[str]:
     return [c.state for c in run.candidates.values()]
 
 
+def test_a_candidate_with_the_code_of_another_shares_its_verdict_and_its_counts() -> None:
+    code = "```python\ndef f():\n    return 1\n```"
+    run = feed(a_run(2), ended(1, code))
+    run.queue_test(1)
+    run.record(1, PASS, 1.0)
+    feed(run, ended(2, code))
+    twin = run.candidates[2]
+    assert (twin.report, twin.test_state, twin.tests_done, twin.tests_total) == (PASS, "passed", 2, 2)
+
+
 class TestEvents:
     def test_from_waiting_to_finished(self) -> None:
         run = a_run(2)
@@ -80,7 +90,7 @@ class TestEvents:
     def test_text_and_code_grow_while_it_runs(self) -> None:
         run = feed(a_run(1), TextAdded("r", 1, "Hi\n```python\nx =", 5, 0.1), TextAdded("r", 1, " 1\n``", 7, 0.2))
         assert run.candidates[1].text == "Hi\n```python\nx = 1\n``"
-        assert run.candidates[1].code == "x = 1\n``"
+        assert run.candidates[1].code == "x = 1\n"
         run.apply(ended(1, "Hi\n```python\nx = 1\n```"))
         assert run.candidates[1].code == "x = 1\n"
 
@@ -408,6 +418,9 @@ GAP = Request("def add(a, b):\n    total = ", 1, 1, mode="fill-in-the-middle", s
         (COMPLETION, '    """```py\n    >>> 1\n    ```"""\n', 'def add(a, b):\n    """```py\n    >>> 1\n    ```"""\n'),
         (COMPLETION, "Here:\n```python\ndef add(a, b):\n    return a + b\n```\n", "def add(a, b):\n    return a + b\n"),
         (COMPLETION, "", ""),
+        (COMPLETION, "<think>\nAdd.\n</think>\n    return a + b\n", "def add(a, b):\n\n    return a + b\n"),
+        (COMPLETION, "    return a + b\n```\n\nThis adds.\n", "def add(a, b):\n    return a + b\n"),
+        (COMPLETION, "    return a + b\n\nThis adds, as I'd say.\n", "def add(a, b):\n    return a + b\n"),
         (Request("def add(a, b):", 1, 1), "return a", "return a"),  # in a chat, the prompt is no part of the code
     ],
 )

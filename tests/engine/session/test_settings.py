@@ -115,3 +115,12 @@ def test_values_are_checked() -> None:
     for wrong in ({"theme": "x"}, {"font_size": 99}, {"candidates": 0}):
         with pytest.raises(BadRequest):
             Settings(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("points", "fits"), [(0, True), (7, False), (8, True), (24, True), (25, False)])
+def test_the_smallest_and_the_largest_font_are_allowed(points: int, fits: bool) -> None:
+    if fits:
+        assert Settings(font_size=points).font_size == points
+    else:
+        with pytest.raises(BadRequest, match="8 to 24 points"):
+            Settings(font_size=points)

@@ -82,3 +82,9 @@ def test_no_answer_no_follow_up() -> None:
             follow_up(a_run(), number, "x")
     with pytest.raises(BadRequest, match="The prompt is empty"):
         follow_up(a_run(), 2, " ")
+
+
+def test_an_answer_in_words_can_be_followed_up() -> None:
+    run = a_run(text="I need to know which language.")
+    assert not run.candidates[2].code
+    assert follow_up(run, 2, "Python.").turns[-1] == Turn("assistant", "I need to know which language.")
