@@ -145,6 +145,8 @@ class CheckerItem(CheckItem):
 
     def runtest(self) -> None:
         self.script.run(self.check)
+        if not self.run.entry():
+            raise AssertionError("the candidate defines no function at its top level")
         self.script.module.__dict__[forms.CHECKER](getattr(self.run.solution, self.run.entry()))
 
     def must_check(self) -> bool:

@@ -1,5 +1,6 @@
 """The candidate as a program: a process of its own with real pipes, inside the candidate's box."""
 
+import contextlib
 import os
 import re
 import signal
@@ -62,11 +63,8 @@ def _surroundings(folder: Path) -> dict[str, str]:
 
 
 def _feed(pipe: IO[bytes], given: str) -> None:
-    try:
+    with contextlib.suppress(OSError), pipe:  # it need not read all of its input
         pipe.write(given.encode("utf-8", "surrogatepass"))
-        pipe.close()
-    except OSError:
-        pass  # it does not read all of its input
 
 
 class _Kept(threading.Thread):
@@ -79,14 +77,15 @@ class _Kept(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        while block := os.read(self._pipe.fileno(), 1 << 16):
-            self.data += block
-            if self._most and len(self.data) > self._most:
-                self.too_much = True
-                self._process.kill()
-                return
-            if not self._most:
-                del self.data[: -2 * _ERRORS]
+        with self._pipe:
+            while block := os.read(self._pipe.fileno(), 1 << 16):
+                self.data += block
+                if self._most and len(self.data) > self._most:
+                    self.too_much = True
+                    self._process.kill()
+                    return
+                if not self._most:
+                    del self.data[: -2 * _ERRORS]
 
 
 def _what_ended(errors: str, path: str) -> str:

@@ -302,7 +302,8 @@ MADE_OF = {
     ),
     "chance": (
         "",
-        "import random\n@pytest.mark.parametrize('n', [random.random() for _ in range(2)])\ndef test_a(n):\n    assert solution.add(n, 0) == n\n",
+        "import random\n@pytest.mark.parametrize('n', [random.random() for _ in range(2)])\n"
+        "def test_a(n): assert solution.add(n, 0) == n\n",
     ),
     "the same names": (
         "",
