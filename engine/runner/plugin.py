@@ -192,6 +192,8 @@ class Run:
             self.break_off("pytest here cannot run async tests")
             session.items = []
             return
+        if self.listing and (name := _passed_over()):
+            self.break_off(f"pytest passes over {name}, which is no function; make it one")
         session.items = [item for item in session.items if not self._is_helper(item)]
         self.names = _names(session.items)
         items = {name: item for item, name in self.names.items()}
@@ -305,6 +307,16 @@ def _must_check(item: pytest.Item, watch: Watch) -> bool:
         function = function.func
     code = getattr(inspect.unwrap(function) if callable(function) else None, "__code__", None)
     return getattr(item, "callspec", None) is None and watch.wants(code)
+
+
+def _passed_over() -> str:
+    """An object of the tests' own that is named and called like a test; pytest only warns of it."""
+    module = sys.modules.get("tests")
+    for name, value in vars(module).items() if module is not None else ():
+        own = type(value).__module__ == "tests" and not isinstance(value, type)
+        if name.startswith("test") and own and callable(value):
+            return name
+    return ""
 
 
 def _missing_fixture(item: pytest.Item) -> str:

@@ -182,6 +182,10 @@ TELLING = {
 GUARDED = [name for name in TELLING if name.startswith(("hasattr", "import error", "try", "finally", "run", "check"))]
 
 NOT_TELLING = {
+    "an object named like a test": (
+        "from solution import add\nclass Case:\n    def __call__(self): assert add(1, 2) == 3\n"
+        "test_a = Case()\ndef test_b(): assert add(0, 0) == 0\n"
+    ),
     "empty list": "from solution import add\nfor a, b, c in []:\n    assert add(a, b) == c\n",
     "empty list mixed": (
         "from solution import add\nassert add(0, 0) == 0\nfor a, b, c in []:\n    assert add(a, b) == c\n"
