@@ -19,6 +19,24 @@ def message(error: BaseException) -> str:
         return "(its message cannot be shown)"
 
 
+def of_the_candidate(error: BaseException) -> bool:
+    """Whether it came out of the candidate: over the link between the boxes, or through the candidate's own lines."""
+    if getattr(error, "_bassline_at", None) is not None:
+        return True
+    trace = error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if name.endswith(("/split/link.py", f"/{_FILE}")):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def is_good_end(error: SystemExit) -> bool:
+    """``sys.exit()``, ``exit(0)`` and ``unittest.main()`` of the tests, when nothing has failed."""
+    return error.code in (None, 0) and not of_the_candidate(error)
+
+
 def explain(error: BaseException) -> tuple[str, str]:
     """Outcome and explanation: *failed* for an assertion of the tests, *error* for anything else that was raised."""
     lines: dict[str, int] = {}  # name of a file -> the innermost line of it

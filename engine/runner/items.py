@@ -5,6 +5,7 @@ import contextlib
 import difflib
 import doctest
 import io
+import os
 import random
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
 
-from engine.runner import forms
+from engine.runner import checks, forms, pasted
 
 if TYPE_CHECKING:
     from engine.runner.plugin import Run
@@ -46,15 +47,36 @@ class TestFile(pytest.Module):
             value = getattr(self.run.solution, borrowed, self)
             if value is not self:
                 setattr(module, borrowed, value)
+        vars(module).update(self.run.watch.names())
         if not self.source.checks:
-            body = self.source.tree.body
-            if self.run.listing:  # a top-level assert beside test functions needs the real candidate
-                body = [statement for statement in body if not forms.is_check(statement, set())]
-            self.execute(body, module)
+            self._load(module)
         return module
 
+    def _load(self, module: types.ModuleType) -> None:
+        """The whole file at once; statement by statement while the tests are listed."""
+        body = self.source.tree.body
+        try:
+            if not self.run.listing:
+                self.execute(body, module)
+            for statement in body if self.run.listing else ():
+                self._try(statement, module)
+        except SystemExit as leaving:
+            if not self.run.watch.is_good_end(leaving):
+                raise
+
+    def _try(self, statement: ast.stmt, module: types.ModuleType) -> None:
+        """A top-level check beside test functions, or a call of one, needs the real candidate."""
+        defines = any(isinstance(node, ast.FunctionDef | ast.ClassDef) for node in ast.walk(statement))
+        if checks.is_check(statement, set()) and not defines:
+            return
+        try:
+            self.execute([statement], module)
+        except Exception:
+            if not isinstance(statement, ast.Expr):
+                raise
+
     def execute(self, statements: list[ast.stmt], module: types.ModuleType) -> None:
-        tree = ast.Module(statements, [])
+        tree = ast.Module(self.run.watch.instrumented(statements), [])
         rewrite_asserts(tree, self.source.text.encode("utf-8", "replace"), forms.FILE, self.config)
         code = compile(tree, forms.FILE, "exec", self.source.future, dont_inherit=True)
         exec(code, module.__dict__)
@@ -79,15 +101,24 @@ class Script:
     """A module that runs from top to bottom. Statements between checks run once, before the next check that runs."""
 
     def __init__(self, file: TestFile, module: types.ModuleType):
-        self.file, self.module, self.position = file, module, 0
+        self.file, self.module, self.position, self.ended = file, module, 0, False
         self.checks = {check.index for check in file.source.checks}
 
     def run(self, check: forms.Check) -> None:
         body = self.file.source.tree.body
-        while self.position <= check.index:
-            index, self.position = self.position, self.position + 1
-            if index == check.index or index not in self.checks:
-                self.file.execute([body[index]], self.module)
+        if self.ended:
+            raise AssertionError("it was not reached: the script ended before, with exit code 0")
+        try:
+            while self.position <= check.index:
+                index, self.position = self.position, self.position + 1
+                if index == check.index or index not in self.checks:
+                    self.file.execute([body[index]], self.module)
+        except SystemExit as leaving:
+            if not self.file.run.watch.is_good_end(leaving):
+                raise
+            self.ended = True
+            if check.index in self.checks and index != check.index:
+                raise AssertionError("it was not reached: the script ended before, with exit code 0") from None
 
 
 class CheckItem(pytest.Item):
@@ -99,6 +130,11 @@ class CheckItem(pytest.Item):
     def runtest(self) -> None:
         self.script.run(self.check)
 
+    def must_check(self) -> bool:
+        """Whether it has proved nothing when no check was reached in it."""
+        tree = self.script.file.source.tree
+        return self.name.startswith("line ") and self.run.watch.wants_node(tree.body[self.check.index])
+
     @property
     def run(self) -> "Run":
         return self.script.file.run
@@ -109,10 +145,22 @@ class CheckerItem(CheckItem):
 
     def runtest(self) -> None:
         self.script.run(self.check)
+        if not self.run.entry():
+            raise AssertionError("the candidate defines no function at its top level")
         self.script.module.__dict__[forms.CHECKER](getattr(self.run.solution, self.run.entry()))
 
+    def must_check(self) -> bool:
+        return self.run.watch.any
 
-class DoctestItem(CheckItem):
+
+class ComparingItem(CheckItem):
+    """A check that is no code of the tests: what comes out is compared with what they say."""
+
+    def must_check(self) -> bool:
+        return False
+
+
+class DoctestItem(ComparingItem):
     """One example of a doctest; those before it run first, once, whether they are checked or not."""
 
     def runtest(self) -> None:
@@ -123,7 +171,8 @@ class DoctestItem(CheckItem):
             if example.want and self.script.position <= self.check.index:
                 continue  # it has its verdict from another box
             got = _printed_by(example, self.script.module)
-            if example.want and not doctest.OutputChecker().check_output(example.want, got, _options(example)):
+            same = doctest.OutputChecker().check_output(example.want, got, _options(example))
+            if example.want and not same and not pasted.same_value(example.want, got):
                 shown = example.source.strip()
                 raise AssertionError(f"{shown} gives {got.strip() or 'nothing'}, not {example.want.strip()}")
 
@@ -152,7 +201,7 @@ def _printed_by(example: doctest.Example, module: types.ModuleType) -> str:
     return output.getvalue()
 
 
-class ExampleItem(CheckItem):
+class ExampleItem(ComparingItem):
     """What the candidate prints, run as a script on one input."""
 
     def runtest(self) -> None:
@@ -170,12 +219,13 @@ class ExampleItem(CheckItem):
             raise AssertionError(f"other output than expected (- expected, + printed):\n{lines}")
 
 
-class CommandItem(CheckItem):
+class CommandItem(ComparingItem):
     """A command beside the candidate's file; its exit code decides."""
 
     def runtest(self) -> None:
         command = self.script.file.source.examples[self.check.index]
         here = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "PYTHONPATH": ":".join(sys.path)}
+        here |= {name: os.environ[name] for name in ("HOME", "LANG", "TZ", "USER", "LOGNAME") if name in os.environ}
         done = subprocess.run(
             command, shell=True, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=here
         )

@@ -29,11 +29,12 @@ OUTPUT_ENDS = 16 * MIB  # a box that prints more is ended
 ROOT = Path(__file__).resolve().parents[2]
 _HERE = Path(__file__).resolve().parent
 _BOTH = ("stub", "landlock", *(f"split/{n}" for n in ("__init__", "values", "shared", "mirrors", "crossing", "link")))
-_TESTS = ("forms", "plugin", "items", "explain", "split/tests", "split/candidate")
+_OF_CANDIDATE = ("program", "split/candidate")
+_TESTS = ("forms", "checks", "pasted", "plugin", "items", "watch", "explain", "split/tests", *_OF_CANDIDATE)
 # The files of this folder that a box can see, by its role; *alone* is tests and candidate in one process.
 INSIDE = {
     "tests": (*_BOTH, *_TESTS),
-    "candidate": (*_BOTH, "split/candidate"),
+    "candidate": (*_BOTH, *_OF_CANDIDATE),
     "alone": (*_BOTH, *_TESTS),
 }
 BOX = "/box"
@@ -78,6 +79,7 @@ class Layers:
             "TMPDIR": home,
             "TZ": "UTC",
             "LANG": "C.UTF-8",
+            **dict.fromkeys(("USER", "LOGNAME"), "user"),  # its number has no entry in the box
             "PYTHONHASHSEED": "0",
             "PYTHONPATH": BOX if self.sealed else str(ROOT),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",

@@ -53,6 +53,7 @@ class Ledger:
     skipped: dict[str, str] = field(default_factory=dict)  # by the tests' own marks: id -> reason
     problem: str = ""  # why the candidate or the tests could not be loaded
     problem_outcome: str = "error"
+    reached: bool = False  # a check of the tests was reached, or they have none of their own to reach
     soft: bool = False  # a comparison was decided by the candidate's own class
     credit_s: float = 0.0  # what the running test may take besides its limit
     peak_mib: float | None = None
@@ -140,6 +141,7 @@ class Ledger:
                 raise Tampered("a test that must fail did not: the candidate has changed how tests are run")
             return None
         self.soft |= record.get("soft") is True
+        self.reached |= record.get("reached") is True
         return self.settle(name, outcome, str(record.get("why", "")), now_s)
 
     def settle(self, name: str, outcome: str, why: str, now_s: float) -> TestResult:

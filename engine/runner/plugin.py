@@ -5,11 +5,14 @@ and for the canaries, done. A canary is a test that must fail; there are two whe
 for it may have changed pytest.
 """
 
+import ast
+import functools
 import inspect
 import linecache
 import resource
 import sys
 import types
+import unittest
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
@@ -19,12 +22,13 @@ from typing import Any
 import pytest
 from _pytest.skipping import evaluate_skip_marks
 
-from engine.runner import forms
+from engine.runner import checks, forms
 from engine.runner.explain import LONGEST, explain, message
-from engine.runner.items import TestFile
+from engine.runner.items import CheckItem, TestFile
 from engine.runner.split.candidate import import_solution
 from engine.runner.split.crossing import Severed
 from engine.runner.split.tests import TestsLink, solution_module
+from engine.runner.watch import Watch
 
 Put = Callable[..., None]
 
@@ -45,7 +49,8 @@ def perform(task: dict[str, Any], put: Put, pipes: list[int]) -> None:
     for name in (forms.FILE, forms.CANARIES):
         (here / name).touch()  # pytest wants a file; the text itself is nowhere on the disk of the box
     sys.path.insert(0, str(here))
-    source = forms.parse(task["tests"])
+    sys.argv = [forms.FILE]
+    source = forms.parse(task["tests"], task["form"])
     linecache.cache[forms.FILE] = (0, None, source.text.splitlines(keepends=True), forms.FILE)
     link = TestsLink(*pipes) if pipes else None
     put("importing")
@@ -53,9 +58,19 @@ def perform(task: dict[str, Any], put: Put, pipes: list[int]) -> None:
     if solution is not None:
         put("imported")
         arguments = [*OPTIONS.split(), *(word for name in WITHOUT for word in ("-p", f"no:{name}")), forms.FILE]
-        pytest.main(arguments, plugins=[Run(task, source, solution, link, put)])
+        run, main = Run(task, source, solution, link, put), pytest.main
+        _keep_mains_quiet(source)
+        main(arguments, plugins=[run])
         sys.stdout.flush()
         put("done", peak_mib=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1))
+
+
+def _keep_mains_quiet(source: forms.TestSource) -> None:
+    """``unittest.main()`` and ``pytest.main()`` of a file whose tests are run here already; a script's own runs."""
+    nothing_found = int(pytest.ExitCode.NO_TESTS_COLLECTED)
+    pytest.main = lambda *arguments, **keywords: nothing_found if source.checks else 0
+    if not source.checks:
+        unittest.main = lambda *arguments, **keywords: None  # type: ignore[assignment]
 
 
 def load(text: str | None, source: forms.TestSource, link: TestsLink | None, put: Put) -> types.ModuleType | None:
@@ -124,6 +139,8 @@ class Run:
         self.names: dict[pytest.Item, str] = {}  # by which a test is the same one in every box
         self.now = ""
         self.beaten = 0
+        self.watch, self.reached_before = Watch(source.tree), 0
+        self.watch.watch_libraries()
         if link is not None:
             link.seed_both()
             link.beat = self._beat
@@ -151,6 +168,8 @@ class Run:
             text = report.longreprtext
             errors = [line.removeprefix("E").strip() for line in text.splitlines() if line.startswith("E ")]
             self.break_off((errors[-1] if errors else text)[-LONGEST:])
+        elif report.skipped:
+            self.break_off(f"they skip themselves: {_reason(report)}")
 
     def cannot_load(self, error: BaseException) -> None:
         self._speak_of_the_link()
@@ -173,14 +192,36 @@ class Run:
             self.break_off("pytest here cannot run async tests")
             session.items = []
             return
+        if self.listing and (name := _passed_over()):
+            self.break_off(f"pytest passes over {name}, which is no function; make it one")
+        session.items = [item for item in session.items if not self._is_helper(item)]
         self.names = _names(session.items)
         items = {name: item for item, name in self.names.items()}
+        every = self.task["every"]
+        if self.link is not None and every and list(items) != every:
+            self.break_off(_other_tests(list(items), every))
+        if self.broken:
+            session.items = []
+            return
         skips = {name: why for name, item in items.items() if (why := _skipped_by_mark(item)) is not None}
         self.put("collected", ids=list(items), shown=[_short(item.nodeid) for item in self.names], skipped=skips)
         if self.listing:
             session.items = []
         elif items:
             session.items = [items[i] for i in self.task["ids"] if i in items] + self._canaries(session)
+
+    def _is_helper(self, item: pytest.Item) -> bool:
+        """Whether a function named like a test wants what no fixture gives: one that the file calls by itself."""
+        missing = _missing_fixture(item)
+        if not missing:
+            return False
+        name = getattr(item, "originalname", item.name)
+        calls = (node for node in ast.walk(self.source.tree) if isinstance(node, ast.Call))
+        if any(checks.called(call) == name for call in calls):
+            return True
+        if self.listing:
+            self.break_off(f"{name} wants {missing}, which is no fixture")
+        return False
 
     def _canaries(self, session: pytest.Session) -> list[pytest.Item]:
         """Two tests that must fail, in the form of the file, under names that no candidate can know before.
@@ -192,12 +233,12 @@ class Run:
         if not names:
             return []
         if self.source.checks:
-            source = forms.parse("\n".join(bodies))
-            checks = (replace(c, id=name) for c, name in zip(source.checks, names, strict=True))
-            source = replace(source, checks=tuple(checks))
+            source = forms.parse("\n".join(bodies), forms.SCRIPT)
+            named = (replace(c, id=name) for c, name in zip(source.checks, names, strict=True))
+            source = replace(source, checks=tuple(named))
         else:
             functions = (f"def {name}():\n    {body}\n" for name, body in zip(names, bodies, strict=True))
-            source = forms.parse("".join(functions))
+            source = forms.parse("".join(functions), forms.PYTEST)
         parent = next(iter(session.items)).getparent(TestFile)
         assert parent is not None
         return TestFile.of(parent.parent, source, self, forms.CANARIES).collect()
@@ -208,6 +249,7 @@ class Run:
 
     def pytest_runtest_logstart(self) -> None:
         self.outcome, self.why = "passed", ""
+        self.watch.caught, self.reached_before = "", self.watch.reached
         self.put("start", id=self.now)
 
     @pytest.hookimpl(wrapper=True)
@@ -215,6 +257,8 @@ class Run:
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
+        if report.when == "call" and report.passed and not hasattr(report, "wasxfail"):
+            self._look_closer(item)
         if report.passed:
             return report
         outcome, why = "skipped", message(call.excinfo.value)[:LONGEST] if call.excinfo is not None else ""
@@ -223,6 +267,14 @@ class Run:
         if SEVERITY.index(outcome) > SEVERITY.index(self.outcome):
             self.outcome, self.why = outcome, why.removeprefix(f"{item.name}: ")  # a bare assert's name is its line
         return report
+
+    def _look_closer(self, item: pytest.Item) -> None:
+        """A test that seems to have passed: has it checked anything, and did nothing of it fail in silence?"""
+        must = item.must_check() if isinstance(item, CheckItem) else _must_check(item, self.watch)
+        if self.watch.caught:
+            self.outcome, self.why = "failed", self.watch.caught
+        elif must and self.watch.reached == self.reached_before:
+            self.outcome, self.why = "skipped", checks.NOT_REACHED
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if not report.passed and self.outcome == "passed":
@@ -236,7 +288,8 @@ class Run:
             self.session.shouldstop = GONE
         # Once soft, always so: a comparison made while the file was loaded may be what a test rests on.
         soft = self.link is not None and self.link.soft
-        self.put("end", id=self.now, outcome=self.outcome, why=self.why, soft=soft)
+        reached = self.watch.reached > 0 or not self.watch.any
+        self.put("end", id=self.now, outcome=self.outcome, why=self.why, soft=soft, reached=reached)
 
     def _speak_of_the_link(self) -> None:
         if self.link is None:
@@ -245,6 +298,44 @@ class Run:
             self.put("forged", why=self.link.forged)
         if self.link.uncrossable:
             self.put("uncrossable", why=self.link.uncrossable)
+
+
+def _must_check(item: pytest.Item, watch: Watch) -> bool:
+    """Whether the test has checks of its own to reach. Some values of a parametrized one may well need none."""
+    function = getattr(item, "obj", None)
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(inspect.unwrap(function) if callable(function) else None, "__code__", None)
+    return getattr(item, "callspec", None) is None and watch.wants(code)
+
+
+def _passed_over() -> str:
+    """An object of the tests' own that is named and called like a test; pytest only warns of it."""
+    module = sys.modules.get("tests")
+    for name, value in vars(module).items() if module is not None else ():
+        own = type(value).__module__ == "tests" and not isinstance(value, type)
+        if name.startswith("test") and own and callable(value):
+            return name
+    return ""
+
+
+def _missing_fixture(item: pytest.Item) -> str:
+    found = getattr(item, "_fixtureinfo", None)
+    given = getattr(getattr(item, "callspec", None), "params", {})
+    if found is None:
+        return ""
+    names = found.argnames
+    return next((n for n in names if n not in found.name2fixturedefs and n not in (*given, "request")), "")
+
+
+def _other_tests(found: list[str], every: list[str]) -> str:
+    missing, more = [name for name in every if name not in found], [name for name in found if name not in every]
+    what = f"{missing[0]} is not there" if missing else f"{(more or found)[0]} is there as well"
+    return f"With this candidate the file does not define the same tests as without: {what}."
+
+
+def _reason(report: pytest.CollectReport) -> str:
+    return str(report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr).removeprefix("Skipped: ")
 
 
 def _short(nodeid: str) -> str:

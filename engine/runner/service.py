@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
 from engine.contract import errors
-from engine.runner import cgroups, forms, landlock, seccomp
+from engine.runner import cgroups, entry, forms, landlock, seccomp, vacuity
 from engine.runner.lamps import (
     MUST_HOLD,
     SAMPLE,
@@ -44,7 +44,7 @@ from engine.runner.protocol import (
     to_line,
 )
 from engine.runner.report import Report, TestResult
-from engine.runner.trial import Plan, Trial, make_plan
+from engine.runner.trial import Plan, Trial, can_fail, make_plan
 
 _LONGEST_REQUEST = 64 * MIB  # the client sends far less
 _PLANS_KEPT = 8
@@ -143,7 +143,7 @@ class Service:
             if plan.needs and not test.same_process:
                 self._say(ConsentNeeded(test.id, same_process_sentence(plan.needs), "same_process"))
                 return
-            if doubt := forms.doubt(test.tests, test.solution):
+            if doubt := entry.doubt(test.tests, test.solution):
                 raise RunnerFault(doubt)
             self._say(TestStarted(test.id, len(plan.ids)))
             report = await self._try(test, plan, held)
@@ -155,19 +155,27 @@ class Service:
         self._say(TestFinished(test.id, report))
 
     async def _try(self, test: Test, plan: Plan, held: Held) -> Report:
-        """A candidate that loses by time alone gets one more chance with no other box beside it."""
+        """A candidate that loses by time alone gets one more chance with no other box beside it.
+
+        A pass counts when the tests can fail.
+        """
 
         def progress(result: TestResult) -> None:
             self._say(TestProgress(test.id, result))
 
+        trial = Trial(test, plan, held, self._store, progress)
         async with self._slots.one():
-            report = await Trial(test, plan, held, self._store, progress).run()
+            report = await trial.run()
         late = {result.outcome for result in report.tests} - {"passed"} == {"timeout"}
         if report.verdict == "fail" and late and self._slots.count > 1:
             async with self._slots.alone():
                 again = await Trial(test, plan, held, self._store, lambda result: None, patient=False).run()
             if again.verdict in ("pass", "pass-soft"):
                 report = again
+        if report.verdict in ("pass", "pass-soft") or trial.unreached:
+            async with self._slots.one():
+                if not await can_fail(test, plan, held, self._store):
+                    return replace(report, verdict="infra", why=vacuity.sentence(plan.source), tests=())
         if report.verdict in ("pass", "pass-soft"):
             plan.slowest_s = max(plan.slowest_s, *(result.seconds for result in report.tests))
         return report

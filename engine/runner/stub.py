@@ -6,6 +6,7 @@ JSON line on a private descriptor, which a candidate in a box of its own does no
 
 import json
 import os
+import site
 import sys
 from typing import Any
 
@@ -77,6 +78,8 @@ def main(settings: dict[str, Any]) -> None:
         os.set_inheritable(descriptor, False)
     records = Records(settings["records"])
     sys.path += settings["path"]
+    site.setquit()  # exit and quit, which an interpreter without site lacks
+    site.sethelper()
     lower_rights(settings["uid"], settings["limits"], settings.get("fence"))
     if settings["role"] == "candidate":
         from engine.runner.split.candidate import CandidateLink

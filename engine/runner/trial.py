@@ -1,11 +1,12 @@
 """One candidate against one test file: pairs of boxes, one after another, until every test has an outcome."""
 
+import asyncio
 import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from engine.runner import forms, needs
+from engine.runner import checks, entry, forms, needs, vacuity
 from engine.runner.lamps import Held
 from engine.runner.layers import MEMORY, MIB, OUTPUT_ENDS
 from engine.runner.ledger import Ledger, Tampered, Uncrossable
@@ -16,6 +17,7 @@ from engine.runner.report import Report, TestResult
 IMPORTS = 5.0  # times the limit of one test: for importing the candidate, and for loading the tests
 SLOWEST = 5.0  # times what the slowest passing candidate took for one test, where that is more than the limit
 LISTING_S = 10.0
+UNREACHED = "None of the checks in your tests was reached: that is not a pass."
 _CLOSING_S = 5.0  # for what a box does after its last test
 
 
@@ -34,6 +36,8 @@ class Plan:
     skipped: Mapping[str, str] = field(default_factory=dict)
     needs: str = ""
     slowest_s: float = 0.0
+    proved: bool | None = None  # whether the tests can fail, once that was tried
+    proving: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def mode(self) -> str:
@@ -45,27 +49,22 @@ class Plan:
 async def make_plan(text: str, held: Held, store: Store) -> Plan:
     """Lists the tests. Raises forms.BrokenTests or RunnerFault.
 
-    A pytest file has to be run to be listed: in a box of its own, with a stand-in where the candidate would be.
+    A pytest file has to be run to be listed: in a box of its own, with a stand-in where the candidate would be. Only so
+    is it known whether there are tests in a file that defines none at its top level.
     """
     source = forms.parse(text)
+    ledger = await _listed(text, source, held, store) if source.listed or source.form == forms.PYTEST else None
+    if ledger is None or not ledger.collected:
+        source = forms.parse(text, forms.SCRIPT) if ledger is not None else source
+        if not source.checks:
+            raise forms.BrokenTests(forms.NO_TEST)
+    else:
+        source = forms.parse(text, forms.PYTEST)
+    if sentence := checks.passed_over(source.tree, not source.checks):
+        raise forms.BrokenTests(f"A part of your tests would not run: {sentence}.")
     reason = needs.same_process(source)
-    if source.checks:
+    if ledger is None or source.checks:
         return Plan(source, tuple(check.id for check in source.checks), needs=reason)
-    run = _Run(held, store, Ledger((), (), ()), LISTING_S / IMPORTS)
-    task: dict[str, object] = {"solution": None, "tests": text, "ids": [], "canaries": [], "entry": ""}
-    try:
-        await run.perform(task, time.monotonic() + 3 * LISTING_S, split=False)
-    except (Tampered, Uncrossable) as fault:
-        raise RunnerFault(f"Listing your tests went wrong: {fault}.") from None
-    ledger = run.ledger
-    if ledger.problem:
-        raise forms.BrokenTests(f"Your tests do not load: {ledger.problem}")
-    if run.timed_out:
-        raise forms.BrokenTests(f"Your tests take longer than {LISTING_S:.0f} s to load.")
-    if ledger.stage != "done":
-        raise forms.BrokenTests("Your tests end the process while they are being loaded.")
-    if not ledger.collected:
-        raise forms.BrokenTests("Your tests hold no test: pytest finds none in them.")
     if len(ledger.skipped) == len(ledger.collected):
         raise forms.BrokenTests("Your tests skip every test; take the skip mark off one.")
     ids, shown = ledger.collected, ledger.shown
@@ -73,10 +72,38 @@ async def make_plan(text: str, held: Held, store: Store) -> Plan:
     return Plan(source, ids, dict(zip(ids, shown, strict=True)) if unique else {}, ledger.skipped, reason)
 
 
+async def _listed(text: str, source: forms.TestSource, held: Held, store: Store) -> Ledger | None:
+    """What pytest finds in the file. None where it does not load and is a script as well, which it then is."""
+    run = _Run(held, store, Ledger((), (), ()), LISTING_S / IMPORTS)
+    task = _task(None, text, forms.PYTEST)
+    try:
+        await run.perform(task, time.monotonic() + 3 * LISTING_S, split=False)
+    except (Tampered, Uncrossable) as fault:
+        raise RunnerFault(f"Listing your tests went wrong: {fault}.") from None
+    ledger = run.ledger
+    loaded = ledger.stage == "done" and not ledger.problem
+    if not loaded and source.form == forms.SCRIPT and source.checks:
+        return None
+    if ledger.problem:
+        raise forms.BrokenTests(f"Your tests do not load: {ledger.problem}")
+    if run.timed_out:
+        raise forms.BrokenTests(f"Your tests take longer than {LISTING_S:.0f} s to load.")
+    if not loaded:
+        raise forms.BrokenTests("Your tests end the process while they are being loaded.")
+    return ledger
+
+
+def _task(solution: str | None, tests: str, form: str, **more: object) -> dict[str, object]:
+    """What a box is told. ``more``: its ids, all ids, canaries, and the function to check."""
+    empty: dict[str, object] = {"ids": [], "every": [], "canaries": [], "entry": ""}
+    return {**empty, "solution": solution, "tests": tests, "form": form, **more}
+
+
 class Trial:
     """``await Trial(...).run()`` gives the Report; ``progress`` hears each result as it comes.
 
-    ``patient`` False gives up at the first test that runs out of time.
+    ``patient`` False gives up at the first test that runs out of time. ``brief``: it ends with the first test that does
+    not pass; ``check``: the function that ``check(candidate)`` is given, where it is not to be looked up.
     """
 
     def __init__(
@@ -87,9 +114,12 @@ class Trial:
         store: Store,
         progress: Callable[[TestResult], None],
         patient: bool = True,
+        brief: bool = False,
+        check: str = "",
     ):
         self.test, self.plan, self.held, self.store = test, plan, held, store
-        self.progress, self.patient = progress, patient
+        self.progress, self.patient, self.brief, self.check = progress, patient, brief, check
+        self.unreached = False  # nothing failed, but not every test has checked something
         self.results: dict[str, TestResult] = {}
         self.runs: list[_Run] = []
         self.waited_s = 0.0  # for boxes to be ready, which is none of the candidate's time
@@ -105,7 +135,13 @@ class Trial:
             while await self._next_run(end + self.waited_s):
                 pass
             counted = [r for name, r in self.results.items() if name not in self.plan.skipped]
-            if all(r.outcome == "passed" for r in counted) and self.runs[-1].ledger.complete:
+            complete = self.runs[-1].ledger.complete
+            passed = complete and all(r.outcome == "passed" for r in counted)
+            missed = complete and all(r.outcome == "passed" or r.why == checks.NOT_REACHED for r in counted)
+            self.unreached = missed and not (passed and any(run.ledger.reached for run in self.runs))
+            if passed and self.unreached:
+                self.why = UNREACHED
+            elif passed:
                 verdict = "pass-soft" if any(run.ledger.soft for run in self.runs) else "pass"
         except Tampered as fault:
             verdict, self.why = "tampered", f"Tampered: {fault}."
@@ -122,16 +158,20 @@ class Trial:
         split = self.plan.mode == "split"
         names = () if split else tuple(f"test_{secrets.token_hex(6)}" for _ in range(2))
         limit = max(self.test.test_timeout_s, SLOWEST * self.plan.slowest_s)
-        run = _Run(self.held, self.store, Ledger(self.plan.ids, left, names), limit, self._heard)
+        run = _Run(self.held, self.store, Ledger(self.plan.ids, left, names), limit, self._heard, self._has_failed)
         self.runs.append(run)
-        entry = forms.entry_point(self.test.solution) if self.plan.source.form == forms.CHECK else ""
-        task: dict[str, object] = {
-            "solution": self.test.solution,
-            "tests": self.plan.source.text,
-            "ids": left,
-            "canaries": names,
-            "entry": entry,
-        }
+        if not self.check and self.plan.source.form == forms.CHECK:
+            self.check = entry.entry_point(self.test.solution, self.plan.source.text)
+        source = self.plan.source
+        task = _task(
+            self.test.solution,
+            source.text,
+            source.form,
+            ids=left,
+            every=self.plan.ids,
+            canaries=names,
+            entry=self.check,
+        )
         before = len(self.results)
         await run.perform(task, end, split)
         self.waited_s += run.waited_s
@@ -146,13 +186,17 @@ class Trial:
         elif run.ledger.running or len(self.results) == before:
             return False  # a canary, or nothing of what was asked for came about
         more = len(self.results) < len(self.plan.ids) and time.monotonic() < end and not run.flooded
-        return more and (self.patient or not run.timed_out)
+        return more and not self._has_failed() and (self.patient or not run.timed_out)
 
     def _heard(self, result: TestResult) -> None:
         if result.outcome == "killed" and self.runs and (words := self.runs[-1].how_it_ended()):
             result = replace(result, why=words)
         self.results[result.id] = shown = replace(result, id=self.plan.shown.get(result.id, result.id))
         self.progress(shown)
+
+    def _has_failed(self) -> bool:
+        counted = (result for name, result in self.results.items() if name not in self.plan.skipped)
+        return self.brief and any(r.outcome != "passed" and r.why != checks.NOT_REACHED for r in counted)
 
     def _settle_rest(self) -> None:
         """Tests that never ran share the fate of the last run."""
@@ -192,7 +236,8 @@ class Trial:
         first = next((t for t in counted if t.outcome not in ("passed", "skipped")), None)
         if first is not None:
             any_ran = any(run.ledger.results for run in self.runs)
-            return f"{first.id}: {first.why or first.outcome}" if any_ran else self.why
+            name = f"{forms.CHECKER}({self.check})" if self.check else first.id
+            return f"{name}: {first.why or first.outcome}" if any_ran else self.why
         skipped = [t for t in counted if t.outcome == "skipped"]
         if not skipped:
             return ""
@@ -218,8 +263,10 @@ class _Run:
         ledger: Ledger,
         limit_s: float,
         progress: Callable[[TestResult], None] = lambda result: None,
+        enough: Callable[[], bool] = lambda: False,
     ):
-        self.held, self.store, self.ledger, self.limit_s, self.progress = held, store, ledger, limit_s, progress
+        self.held, self.store, self.ledger, self.limit_s = held, store, ledger, limit_s
+        self.progress, self.enough = progress, enough
         self.timed_out = self.flooded = False
         self.output, self.output_bytes = "", 0
         self.peak_mib: float | None = None
@@ -240,7 +287,7 @@ class _Run:
                 result = self.ledger.take(line, time.monotonic())
                 if result is not None:
                     self.progress(result)
-                if self.ledger.stage in ("done", "unimportable"):
+                if self.ledger.stage in ("done", "unimportable") or self.enough():
                     return
         except TimeoutError:
             self.timed_out = True
@@ -281,3 +328,21 @@ class _Run:
         if self.ledger.stage == "done":
             return f"The candidate ended the test run {when}".rstrip() + "."
         return f"The candidate ended the process {when}".rstrip() + "."
+
+
+async def can_fail(test: Test, plan: Plan, held: Held, store: Store) -> bool:
+    """Whether there is a candidate that does nothing with which the tests do not pass. Tried once for a plan."""
+    async with plan.proving:
+        if plan.proved is None:
+            check = vacuity.ENTRY if plan.source.form == forms.CHECK else ""
+            for text in vacuity.candidates(plan.source):
+                nothing = Trial(
+                    replace(test, solution=text), plan, held, store, lambda result: None, False, brief=True, check=check
+                )
+                report = await nothing.run()
+                if report.verdict not in ("pass", "pass-soft") and not nothing.unreached:
+                    plan.proved = True
+                    break
+            else:
+                plan.proved = False
+        return plan.proved

@@ -12,6 +12,7 @@ from codecs import getincrementaldecoder
 from pathlib import Path
 from typing import Any, NoReturn
 
+from engine.runner import program
 from engine.runner.split.crossing import Letter, Severed
 from engine.runner.split.link import ROOT, Link, duplicate, innermost_line, operate
 from engine.runner.split.mirrors import content_base
@@ -19,7 +20,6 @@ from engine.runner.split.values import Garbled
 
 NAME = "solution"  # the module name of a candidate
 _TOLD_AT_ONCE = 1 << 16  # bytes of print that do not wait for the next answer
-_SCRIPT_OUTPUT = 1 << 20
 
 
 def import_solution(path: Path, text: str) -> types.ModuleType:
@@ -135,26 +135,11 @@ class CandidateLink(Link):
         self._warned.append((category, str(message), lineno))
 
     def _run_script(self, given: str) -> tuple[str, int, str]:
-        """The candidate as a script: what it prints to standard output, its exit code, and what ended it."""
-        output = io.TextIOWrapper(io.BytesIO(), "utf-8", "backslashreplace", write_through=True)
-        before = sys.stdin, sys.stdout
-        sys.stdin, sys.stdout = io.TextIOWrapper(io.BytesIO(given.encode()), "utf-8"), output
-        module = types.ModuleType("__main__")
-        sys.modules["__main__"], module.__file__ = module, str(self._path)
-        code, why = 0, ""
-        try:
-            self._path.write_bytes(self._text.encode("utf-8", "surrogatepass"))
-            exec(compile(self._text.removeprefix("\ufeff"), str(self._path), "exec", dont_inherit=True), vars(module))
-        except SystemExit as leaving:
-            code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-        except Exception as error:
-            line = self.line_of(error)
-            code, why = 1, f"{type(error).__name__}: {error}" + (f" (line {line} of the candidate)" if line else "")
-        finally:
-            sys.stdin, sys.stdout = before
-        output.flush()
-        written = output.buffer.getvalue()[:_SCRIPT_OUTPUT]
-        return written.decode("utf-8", "replace"), code, why
+        """The candidate as a program: what it prints to standard output, its exit code, and what ended it."""
+        self._path.write_bytes(self._text.encode("utf-8", "surrogatepass"))
+        ended = program.run(self._path, given)
+        self._printed += [[name, text] for name, text in (("stdout", ended.output), ("stderr", ended.errors)) if text]
+        return ended.output, ended.code, ended.why
 
 
 def _content(target: Any) -> Any:

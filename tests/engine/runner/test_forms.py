@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.runner import forms
+from engine.runner import entry, forms
 
 
 def ids(text: str) -> list[str]:
@@ -65,7 +65,7 @@ DOUBTS = [
 
 @pytest.mark.parametrize(("tests", "solution", "doubtful"), DOUBTS)
 def test_a_built_in_is_not_taken_for_the_candidate_s(tests: str, solution: str, doubtful: bool) -> None:
-    assert bool(forms.doubt(tests, solution)) is doubtful
+    assert bool(entry.doubt(tests, solution)) is doubtful
 
 
 @pytest.mark.parametrize(
@@ -186,9 +186,9 @@ def test_what_comes_from_the_future_is_kept() -> None:
     ],
 )
 def test_the_function_to_check_is_the_one_that_the_others_do_not_call(solution: str, name: str) -> None:
-    assert forms.entry_point(solution) == name
+    assert entry.entry_point(solution) == name
 
 
 def test_where_there_is_no_telling_the_tests_must_say_it() -> None:
     with pytest.raises(forms.BrokenTests, match="Add a last line such as"):
-        forms.entry_point("def f(x): return x\ndef g(x): return x")
+        entry.entry_point("def f(x): return x\ndef g(x): return x")

@@ -230,6 +230,8 @@ class FakeTrial:
     alone: list[bool]
     slots: service.Slots
 
+    unreached = False
+
     def __init__(self, test: Test, plan: Plan, held: Held, store: object, progress: object, patient: bool = True):
         self.patient = patient
 
@@ -247,7 +249,7 @@ def test_who_loses_by_time_alone_runs_once_more_alone(
     monkeypatch.setattr(service, "Trial", FakeTrial)
     one = service.Service(lambda answer: None, slots)
     FakeTrial.alone, FakeTrial.slots = [], one._slots
-    plan = Plan(forms.parse("assert a\nassert b\n"), ("a", "b"))
+    plan = Plan(forms.parse("assert a\nassert b\n"), ("a", "b"), proved=True)
 
     async def main() -> Report:
         return await one._try(Test("1", "", ""), plan, Held(Layers(), False, frozenset()))

@@ -259,7 +259,6 @@ GO_ON = {
     "raises": "import pytest\nassert add(1, 2) == 3\nwith pytest.raises(TypeError): add(1, 2)\n",
     "try": "assert add(1, 2) == 3\ntry:\n    add('a', 'b')\n    raise AssertionError\nexcept TypeError: pass\n",
     "SystemExit": "assert add(1, 2) == 3\nif add(2, 2) != 5: raise SystemExit\n",
-    "exit 0 alone": "import sys\nif add(2, 2) != 5: sys.exit(0)\n",
     "asyncio": "import asyncio\nassert add(1, 2) == 3\nasync def main(): assert add(1, 1) == 3\nasyncio.run(main())\n",
     "a helper's helper": "def check(f): assert f(1, 1) == 3\ndef run(f): check(f)\nassert add(1, 2) == 3\nrun(add)\n",
     "another name": "def check(f): assert f(1, 1) == 3\nrun = check\nrun(add)\n",
@@ -286,7 +285,7 @@ def test_a_candidate_named_like_a_built_in_is_tested_or_nothing_is_said(bench: B
 
 
 MADE_OF = {
-    "a function": ("", "@pytest.mark.parametrize('f', [solution.add, max])\ndef test_a(f): pass\n"),
+    "a function": ("", "@pytest.mark.parametrize('f', [solution.add, max])\ndef test_a(f): assert f(1, 2) in (2, 3)\n"),
     "enum members": (
         "import enum\nclass C(enum.Enum): RED = 1; BLUE = 2\n",
         "@pytest.mark.parametrize('c', [solution.C.RED, solution.C.BLUE])\ndef test_a(c): assert c.value\n",
@@ -303,12 +302,13 @@ MADE_OF = {
     ),
     "chance": (
         "",
-        "import random\n@pytest.mark.parametrize('n', [random.random() for _ in range(2)])\ndef test_a(n): pass\n",
+        "import random\n@pytest.mark.parametrize('n', [random.random() for _ in range(2)])\n"
+        "def test_a(n): assert solution.add(n, 0) == n\n",
     ),
     "the same names": (
         "",
         "@pytest.mark.parametrize('y', ['c', 'b-c'])\n@pytest.mark.parametrize('x', ['a-b', 'a'])\n"
-        "def test_a(x, y): pass\n",
+        "def test_a(x, y): assert solution.add(x, y) == x + y\n",
     ),
 }
 
@@ -388,7 +388,7 @@ BROKEN_TESTS = {
     LISTS_THE_CANDIDATE: "Your tests do not load: TypeError: a value of the candidate is needed to list the tests",
     "import os\nos._exit(0)\ndef test_a(): pass\n": "Your tests end the process while they are being loaded.",
     LISTS_IN_A_CLASS: ("Your tests do not load: TypeError: a value of the candidate is needed to list the tests"),
-    "class TestNothing:\n    pass\n": "Your tests hold no test: pytest finds none in them.",
+    "class TestNothing:\n    pass\n": "Your tests hold no test: write top-level asserts, or functions named test_...",
     "def test_a(no_such_fixture): pass\nprint(": "Your tests do not parse: line 2",
 }
 
