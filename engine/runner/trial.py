@@ -35,11 +35,11 @@ class Plan:
     needs: str = ""
     slowest_s: float = 0.0
 
-    @property
-    def mode(self) -> str:
+    def mode(self, same_process: bool) -> str:
+        """How they are run, where the person has agreed to one process or not."""
         if self.source.form == forms.COMMAND:
             return "command"
-        return "in-process" if self.needs else "split"
+        return "in-process" if self.needs and same_process else "split"
 
 
 async def make_plan(text: str, held: Held, store: Store) -> Plan:
@@ -94,6 +94,7 @@ class Trial:
         self.runs: list[_Run] = []
         self.waited_s = 0.0  # for boxes to be ready, which is none of the candidate's time
         self.why = ""
+        self.mode = plan.mode(test.same_process)  # of this trial; the plan may learn of a reason meanwhile
 
     async def run(self) -> Report:
         start = time.monotonic()
@@ -110,7 +111,8 @@ class Trial:
         except Tampered as fault:
             verdict, self.why = "tampered", f"Tampered: {fault}."
         except Uncrossable as fault:
-            verdict, self.why = "infra", _uncrossable(str(fault))
+            self.plan.needs = self.plan.needs or str(fault)
+            verdict, self.why = "infra", f"These tests cannot be kept apart from the candidate, because {fault}."
         except (RunnerFault, forms.BrokenTests) as fault:
             verdict, self.why = "infra", str(fault)
         self._settle_rest()
@@ -119,7 +121,7 @@ class Trial:
     async def _next_run(self, end: float) -> bool:
         """Runs what is left in fresh boxes; True when yet others could help."""
         left = tuple(name for name in self.plan.ids if name not in self.results)
-        split = self.plan.mode == "split"
+        split = self.mode == "split"
         names = () if split else tuple(f"test_{secrets.token_hex(6)}" for _ in range(2))
         limit = max(self.test.test_timeout_s, SLOWEST * self.plan.slowest_s)
         run = _Run(self.held, self.store, Ledger(self.plan.ids, left, names), limit, self._heard)
@@ -176,15 +178,15 @@ class Trial:
             why = "It passes by a comparison that its own class decides, such as ==; look before you trust it."
         return Report(
             verdict,
-            self.plan.mode,
+            self.mode,
             why,
             tests,
-            self.held.lamps(self.plan.mode),
+            self.held.lamps(self.mode),
             round(seconds, 3),
             max((run.peak_mib for run in self.runs if run.peak_mib is not None), default=None),
             self.runs[0].output if self.runs else "",
             sum(run.output_bytes for run in self.runs),
-            self.held.weak(self.plan.mode),
+            self.held.weak(self.mode),
         )
 
     def _why_it_failed(self) -> str:
@@ -199,13 +201,6 @@ class Trial:
         number = "1 test was" if len(skipped) == 1 else f"{len(skipped)} tests were"
         reason = f" ({skipped[0].id}: {skipped[0].why})" if skipped[0].why else f" ({skipped[0].id})"
         return f"{number} skipped while running{reason}: that is not a pass."
-
-
-def _uncrossable(what: str) -> str:
-    return (
-        f"Your tests hand over {what}, which cannot leave their process; hand over plain data, a function, or an "
-        "object of a class that the tests define."
-    )
 
 
 class _Run:

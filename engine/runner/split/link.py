@@ -15,6 +15,7 @@ from abc import abstractmethod
 from typing import Any
 
 from engine.runner.split.crossing import Crossing, Letter, Severed
+from engine.runner.split.exceptions import notes_of, set_notes
 from engine.runner.split.shared import kind_named
 from engine.runner.split.values import CannotCross, Garbled
 
@@ -89,6 +90,8 @@ class Link(Crossing):
             self.severed("something raised that is no exception")
         if isinstance(message.get("at"), int):
             object.__setattr__(value, "_bassline_at", message["at"])
+        if isinstance(message.get("notes"), list):  # one that has crossed before may have got more
+            set_notes(value, message["notes"])
         raise value
 
     def answer(self, message: dict[str, Any]) -> None:
@@ -107,6 +110,8 @@ class Link(Crossing):
             line = self.line_of(error)
             if line is not None:
                 reply["at"] = line
+            if notes := notes_of(error):
+                reply["notes"] = notes
         with self._lock:
             try:
                 self._send(reply, value)
@@ -161,16 +166,16 @@ class Link(Crossing):
         """Adds what has changed, and whatever the message came to mention on the way."""
         message.update(self.news(letter))
         changed = []
-        for number, entry, now in self.shared.changes():
+        for number, _, now in self.shared.changes():
             if number not in letter.waiting:
                 changed.append([number, [self.put(part, letter) for part in now]])
-                letter.contents.append((entry, now))
+                letter.contents.append((number, now))
         for number in letter.waiting:  # grows while it is walked through
             entry = self.shared.entry(number)
             now = entry.kind.read(entry.value)
             extra = self.put(entry.kind.extra(entry.value), letter)
             letter.new.append([number, entry.kind.tag, extra, [self.put(part, letter) for part in now]])
-            letter.contents.append((entry, now))
+            letter.contents.append((number, now))
         self._dropped += self.shared.let_go()
         letter.ended, self._gone = self._gone, []
         letter.gone = [number for number in letter.ended if number not in self._theirs]
@@ -184,8 +189,8 @@ class Link(Crossing):
         message.update({name: part for name, part in parts.items() if part})
 
     def _commit(self, letter: Letter) -> None:
-        for entry, content in letter.contents:
-            entry.last = content
+        for number, content in letter.contents:
+            self.shared.agreed(number, content)
         for number in letter.gone:
             self._described.pop(number, None)
         self._dropped.clear()
@@ -216,14 +221,14 @@ class Link(Crossing):
                 if type(number) is not int or number in self._described or not isinstance(described, dict):
                     raise Garbled("an object's number that cannot be")
                 self._described[number] = described
-            fill = [(self.shared.entry(number), parts) for number, parts in message.get("set", ())]
+            fill = [(number, self.shared.entry(number), parts) for number, parts in message.get("set", ())]
             made = []  # kept alive until the value holds them
             for number, tag, extra, parts in message.get("new", ()):
                 made.append(self.shared.take(number, kind_named(tag), self.get(extra)))
-                fill.append((self.shared.entry(number), parts))
-            for entry, parts in fill:
+                fill.append((number, self.shared.entry(number), parts))
+            for number, entry, parts in fill:
                 entry.kind.fill(entry.value, [self.get(part) for part in parts])
-                entry.last = entry.kind.read(entry.value)
+                self.shared.agreed(number, entry.kind.read(entry.value))
             value = self.get(wire)
             for number in message.get("drop", ()):
                 self.shared.forget(number)
@@ -246,6 +251,8 @@ def operate(target: Any, name: str, arguments: tuple[Any, ...], pairs: tuple[tup
         return target(*arguments, **keywords)
     if name == "__class_getitem__":
         return target.__class_getitem__(*arguments)
+    if name == "__exit__" and len(arguments) == 3 and isinstance(arguments[1], BaseException):
+        arguments[1].__traceback__ = arguments[1].__traceback__ or arguments[2]
     return getattr(type(target), name)(target, *arguments, **keywords)
 
 

@@ -4,11 +4,12 @@ A class of the other side is a real class here, with mirrors of its bases, so th
 ``type(x) is C`` mean what they say. It has exactly those operators that the original has.
 """
 
+import io
 import types
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from engine.runner.split.values import CONTAINERS, IMMUTABLE, CannotCross
+from engine.runner.split.values import CONTAINERS, IMMUTABLE, PLAIN, CannotCross, Garbled, type_named
 
 _ARITHMETIC = (
     "add",
@@ -43,9 +44,10 @@ READABLE = frozenset(f"__{name}__" for name in _ATTRIBUTES.split())
 _SEEN_AS: tuple[type, ...] = (
     *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.GeneratorType, types.CoroutineType),
     *(map, filter, zip, enumerate, reversed, types.MappingProxyType, type({}.keys()), type({}.values())),
-    *(type({}.items()), type(iter([])), type(iter(())), memoryview),
+    *(type({}.items()), type(iter([])), type(iter(())), memoryview, io.StringIO, io.BytesIO),
 )
-_CLASSES_SEEN_AS = {kind.__qualname__: kind for kind in _SEEN_AS}
+_CLASSES_SEEN_AS = {(kind.__module__, kind.__qualname__): kind for kind in _SEEN_AS}
+_BY_VALUE = (*PLAIN, *CONTAINERS)  # what claims to be one of these and comes as a mirror is none
 
 
 class Asks(Protocol):
@@ -56,6 +58,8 @@ class Asks(Protocol):
     def ask(self, operation: str, *values: Any) -> Any: ...
 
     def decided(self, operator: str) -> None: ...
+
+    def derived(self, name: str) -> None: ...
 
 
 def operators_of(cls: type) -> list[tuple[str, type]]:
@@ -104,6 +108,7 @@ class MirrorClass(type):
     @classmethod
     def __prepare__(cls, name: str, bases: tuple[type, ...], /, **kwargs: Any) -> dict[str, object]:
         """A class statement is being run; mirrors themselves are made without one."""
+        next(base for base in bases if isinstance(base, MirrorClass))._bassline_link.derived(name)
         raise CannotCross(f"the class {name} derives from one of the other side")
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -163,8 +168,6 @@ def _operator(name: str) -> Callable[..., Any]:
             if link.decoding:
                 return NotImplemented  # a set that is being filled: its items are different ones over there already
             link.decided(name)
-        if name == "__exit__":
-            args = (*args[:2], None)  # a traceback stays on its side
         return link.ask("operator", name, self, args, tuple(kwargs.items()))
 
     operator.__name__ = name
@@ -213,13 +216,30 @@ def make_class(link: Asks, described: dict[str, Any], bases: tuple[type, ...]) -
         space["__hash__"] = _hash
     elif "__eq__" in space:
         space["__hash__"] = roots[-1].__hash__
-    seen_as = _CLASSES_SEEN_AS.get(described["qualname"])
+    seen_as = None if own_data else _seen_as(described, content)
     if seen_as is not None:
         space["__class__"] = property(lambda self: seen_as)
+    if (described["module"], described["qualname"]) in _CLASSES_SEEN_AS:
         space["__doc__"] = property(lambda self: link.ask("get", self, "__doc__"))
     if not own_data:
         space["__dict__"] = property(lambda self: link.ask("get", self, "__dict__"))
     return _metaclass(described["meta"])(described["name"], roots, space)
+
+
+def _seen_as(described: dict[str, Any], content: type | None) -> type | None:
+    """What ``isinstance`` takes a mirror for besides its own class: the class of the standard library that the original
+    is of, or a stand-in for its own that derives from the same container. It says nothing about ``==``.
+    """
+    known = _CLASSES_SEEN_AS.get((described["module"], described["qualname"]))
+    if known is not None:
+        return known
+    if content is not None:
+        return type(described["name"], (content,), {"__module__": described["module"]})
+    try:
+        found = type_named(described["module"], described["qualname"])
+    except Garbled:
+        return None
+    return None if found.__module__ == "builtins" or found in _BY_VALUE else found
 
 
 def _metaclass(operators: list[str]) -> type[MirrorClass]:
