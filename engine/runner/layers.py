@@ -28,8 +28,9 @@ OUTPUT_ENDS = 16 * MIB  # a box that prints more is ended
 
 ROOT = Path(__file__).resolve().parents[2]
 _HERE = Path(__file__).resolve().parent
-_BOTH = ("stub", "landlock", *(f"split/{n}" for n in ("__init__", "values", "shared", "mirrors", "crossing", "link")))
-_TESTS = ("forms", "plugin", "items", "explain", "split/tests", "split/candidate")
+_SPLIT = "__init__ values arrays identity shared mirrors library exceptions crossing link chance".split()  # noqa: SIM905
+_BOTH = ("stub", "landlock", *(f"split/{name}" for name in _SPLIT))
+_TESTS = ("forms", "needs", "reasons", "plugin", "items", "explain", "stopwatch", "split/tests", "split/candidate")
 # The files of this folder that a box can see, by its role; *alone* is tests and candidate in one process.
 INSIDE = {
     "tests": (*_BOTH, *_TESTS),

@@ -5,6 +5,8 @@ and for the canaries, done. A canary is a test that must fail; there are two whe
 for it may have changed pytest.
 """
 
+import contextlib
+import importlib
 import inspect
 import linecache
 import resource
@@ -22,16 +24,18 @@ from _pytest.skipping import evaluate_skip_marks
 from engine.runner import forms
 from engine.runner.explain import LONGEST, explain, message
 from engine.runner.items import TestFile
+from engine.runner.needs import libraries
 from engine.runner.split.candidate import import_solution
 from engine.runner.split.crossing import Severed
 from engine.runner.split.tests import TestsLink, solution_module
+from engine.runner.stopwatch import Stopwatch
 
 Put = Callable[..., None]
 
 SEVERITY = ("passed", "skipped", "failed", "error")
 OPTIONS = "-s --noconftest --import-mode=importlib -c pytest.ini --rootdir . --confcutdir ."
 WITHOUT = ("cacheprovider", "terminal", "faulthandler", "junitxml", "pastebin", "setuponly", "setupplan", "stepwise")
-_BEAT = 1000  # questions to the candidate's box: what they cost is not the candidate's to pay for
+_BEAT = 1000  # questions to the candidate's box after which the service hears that the test goes on
 GONE = "The candidate ended the process."
 
 
@@ -52,10 +56,18 @@ def perform(task: dict[str, Any], put: Put, pipes: list[int]) -> None:
     solution = load(task["solution"], source, link, put)
     if solution is not None:
         put("imported")
+        load_libraries(source)
         arguments = [*OPTIONS.split(), *(word for name in WITHOUT for word in ("-p", f"no:{name}")), forms.FILE]
         pytest.main(arguments, plugins=[Run(task, source, solution, link, put)])
         sys.stdout.flush()
         put("done", peak_mib=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1))
+
+
+def load_libraries(source: forms.TestSource) -> None:
+    """Imports what the tests import besides Python's own, so that no test pays for the start of a library."""
+    for name in libraries(source.tree):
+        with contextlib.suppress(Exception):  # the tests will say so where they import it
+            importlib.import_module(name)
 
 
 def load(text: str | None, source: forms.TestSource, link: TestsLink | None, put: Put) -> types.ModuleType | None:
@@ -124,9 +136,11 @@ class Run:
         self.names: dict[pytest.Item, str] = {}  # by which a test is the same one in every box
         self.now = ""
         self.beaten = 0
+        self.stopwatch: Stopwatch | None = None
         if link is not None:
-            link.seed_both()
+            link.generators.follow(numpy="numpy" in source.text and "random" in source.text)
             link.beat = self._beat
+            self.stopwatch = Stopwatch(link, float(task["limit_s"]), lambda test: put("late", id=test))
 
     def entry(self) -> str:
         """The function of the candidate that ``check(candidate)`` is about."""
@@ -209,6 +223,8 @@ class Run:
     def pytest_runtest_logstart(self) -> None:
         self.outcome, self.why = "passed", ""
         self.put("start", id=self.now)
+        if self.stopwatch is not None:
+            self.stopwatch.start(self.now)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -229,6 +245,8 @@ class Run:
             self.outcome = report.outcome  # a plugin's own report, such as a subtest's
 
     def pytest_runtest_logfinish(self) -> None:
+        if self.stopwatch is not None:
+            self.stopwatch.stop()
         sys.stdout.flush()
         self._speak_of_the_link()
         if self.link is not None and self.link.ended:  # whatever the test made of it

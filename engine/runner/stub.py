@@ -7,6 +7,7 @@ JSON line on a private descriptor, which a candidate in a box of its own does no
 import json
 import os
 import sys
+import threading
 from typing import Any
 
 NICE = 5  # behind the sampler, but not so far that an honest test runs out of time beside it
@@ -18,6 +19,7 @@ class Records:
 
     def __init__(self, descriptor: int):
         self._descriptor, self._key, self._count, self._pid = descriptor, "", 0, os.getpid()
+        self._lock = threading.Lock()
 
     def sign(self, key: str) -> None:
         self._key = key
@@ -25,9 +27,10 @@ class Records:
     def put(self, kind: str, **fields: object) -> None:
         if os.getpid() != self._pid:
             os._exit(1)  # the candidate forked, and its child has come back into our code
-        line = json.dumps({"n": self._count, "key": self._key, "kind": kind, **fields}) + "\n"
-        self._count += 1
-        os.write(self._descriptor, line.encode())
+        with self._lock:
+            line = json.dumps({"n": self._count, "key": self._key, "kind": kind, **fields}) + "\n"
+            self._count += 1
+            os.write(self._descriptor, line.encode())
 
     def close(self) -> None:
         os.close(self._descriptor)

@@ -15,7 +15,8 @@ from engine.runner.report import Report, TestResult
 
 IMPORTS = 5.0  # times the limit of one test: for importing the candidate, and for loading the tests
 SLOWEST = 5.0  # times what the slowest passing candidate took for one test, where that is more than the limit
-LISTING_S = 10.0
+LISTING_S = 30.0
+OWN_S = 10.0  # besides its limit, which is the candidate's: what a test's own code may take without a sign of life
 _CLOSING_S = 5.0  # for what a box does after its last test
 
 
@@ -124,7 +125,8 @@ class Trial:
         split = self.mode == "split"
         names = () if split else tuple(f"test_{secrets.token_hex(6)}" for _ in range(2))
         limit = max(self.test.test_timeout_s, SLOWEST * self.plan.slowest_s)
-        run = _Run(self.held, self.store, Ledger(self.plan.ids, left, names), limit, self._heard)
+        ledger, loads = Ledger(self.plan.ids, left, names), bool(needs.libraries(self.plan.source.tree))
+        run = _Run(self.held, self.store, ledger, limit, self._heard, loads)
         self.runs.append(run)
         entry = forms.entry_point(self.test.solution) if self.plan.source.form == forms.CHECK else ""
         task: dict[str, object] = {
@@ -133,6 +135,7 @@ class Trial:
             "ids": left,
             "canaries": names,
             "entry": entry,
+            "limit_s": limit,
         }
         before = len(self.results)
         await run.perform(task, end, split)
@@ -213,8 +216,10 @@ class _Run:
         ledger: Ledger,
         limit_s: float,
         progress: Callable[[TestResult], None] = lambda result: None,
+        libraries: bool = False,
     ):
         self.held, self.store, self.ledger, self.limit_s, self.progress = held, store, ledger, limit_s, progress
+        self.libraries = libraries  # whether the tests load some, which takes its time
         self.timed_out = self.flooded = False
         self.output, self.output_bytes = "", 0
         self.peak_mib: float | None = None
@@ -233,10 +238,15 @@ class _Run:
             await pair.give(task, self.ledger.key, max(end - time.monotonic(), 1.0))
             while line := await pair.main.hear(min(self._limit(), end - time.monotonic())):
                 result = self.ledger.take(line, time.monotonic())
+                if self.ledger.loading_s and self.libraries:  # none of the candidate's time
+                    self.waited_s, end = self.waited_s + self.ledger.loading_s, end + self.ledger.loading_s
+                    self.ledger.loading_s = 0.0
                 if result is not None:
                     self.progress(result)
                 if self.ledger.stage in ("done", "unimportable"):
                     return
+                if self.ledger.late:
+                    raise TimeoutError
         except TimeoutError:
             self.timed_out = True
         except ValueError:
@@ -250,7 +260,10 @@ class _Run:
     def _limit(self) -> float:
         """Seconds that the box may be silent now."""
         if self.ledger.running:
-            return self.limit_s + self.ledger.credit_s
+            apart = self._pair is not None and self._pair.candidate is not None and not self.ledger.late
+            return self.limit_s + (OWN_S if apart else 0.0)
+        if self.ledger.stage == "imported" and self.libraries:
+            return max(self.limit_s * IMPORTS, LISTING_S)
         return max(self.limit_s * IMPORTS, _CLOSING_S)
 
     def how_it_ended(self) -> str:

@@ -22,9 +22,7 @@ def is_of_numpy(value: Any) -> bool:
 def put(value: Any) -> list[Any] | None:
     """A number, a record, a dtype or a type of numbers, exactly; None for everything else."""
     if isinstance(value, type):
-        if str(value.__module__).partition(".")[0] == "numpy" and issubclass(value, _numpy().generic):
-            return ["numpy-type", value.__name__] if getattr(_numpy(), value.__name__, None) is value else None
-        return None
+        return _put_type(value)
     if not is_of_numpy(value) or "numpy" not in sys.modules:
         return None
     if isinstance(value, _numpy().dtype):
@@ -32,6 +30,11 @@ def put(value: Any) -> list[Any] | None:
     if isinstance(value, _numpy().generic) and type(value).__name__ != "object_":
         return None if value.dtype.hasobject else ["numpy", dtype_name(value.dtype), pack(value.tobytes())]
     return None
+
+
+def _put_type(kind: type) -> list[Any] | None:
+    of_numpy = str(kind.__module__).partition(".")[0] == "numpy" and issubclass(kind, _numpy().generic)
+    return ["numpy-type", kind.__name__] if of_numpy and getattr(_numpy(), kind.__name__, None) is kind else None
 
 
 def get(tag: str, name: Any, data: Any = "") -> Any:

@@ -166,7 +166,7 @@ class Crossing(ABC):
         if tag == "type":
             return values.type_named(*parts)
         if tag == "exception":
-            return exceptions.get(*parts, convert=self.get)
+            return exceptions.get(parts, self.get)
         if tag == "traceback":
             return exceptions.get_traceback(parts)
         if tag in ("member", "named-tuple"):
@@ -222,9 +222,9 @@ class Crossing(ABC):
         originals = [self.get(base) for base in described["bases"]]
         bases = tuple(filter(None, map(_base_here, originals)))
         try:
-            made = make_class(self, described, bases)
+            made = make_class(self, described, bases, originals)
         except TypeError:  # they go together over there only
-            made = make_class(self, described, next(((b,) for b in bases if issubclass(b, BaseException)), ()))
+            made = make_class(self, described, next(((b,) for b in bases if issubclass(b, BaseException)), ()), ())
         type.__setattr__(made, "_bassline_number", number)
         for base in originals:
             if isinstance(base, ABCMeta) and base.__module__ in ("collections.abc", "numbers", "contextlib", "os"):

@@ -61,8 +61,9 @@ def notes_of(error: BaseException) -> tuple[str, ...]:
     return tuple(str(note) for note in notes if isinstance(note, str)) if isinstance(notes, list) else ()
 
 
-def get(module: Any, name: Any, arguments: Any, rest: Any, convert: Convert) -> BaseException:
+def get(parts: list[Any], convert: Convert) -> BaseException:
     """The exception that ``put`` took apart. Raises Garbled."""
+    module, name, arguments, rest = parts
     cls = values.type_named(module, name)
     given = convert(arguments)
     if not issubclass(cls, BaseException) or type(given) is not tuple:
@@ -114,19 +115,18 @@ def get_traceback(frames: list[Any]) -> types.TracebackType:
     for frame in reversed(frames[:_LONGEST_CHAIN]):
         match frame:
             case [str(file), str(name), int(line)] if 0 < line < 1 << 30:
-                code = _fail.__code__.replace(co_filename=file, co_name=name, co_firstlineno=line)
+                code = _fail.__code__.replace(co_filename=file, co_name=name, co_firstlineno=line - 1)
             case _:
                 raise Garbled("a traceback that is none")
         try:
             types.FunctionType(code, {})()
         except RuntimeError as error:
-            assert error.__traceback__ is not None
-            inner = error.__traceback__.tb_next
-            assert inner is not None
+            inner: Any = error.__traceback__ and error.__traceback__.tb_next
             trace = types.TracebackType(trace, inner.tb_frame, inner.tb_lasti, line)
     if trace is None:
         raise Garbled("a traceback without a frame")
     return trace
 
 
-def _fail() -> None: raise RuntimeError  # noqa: E704 - on one line, so that its line is the first
+def _fail() -> None:
+    raise RuntimeError  # one line below the first

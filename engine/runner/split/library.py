@@ -21,7 +21,9 @@ from engine.runner.split.values import Garbled
 
 _DICTS: tuple[type, ...] = (dict, collections.OrderedDict, collections.defaultdict, collections.Counter)
 _VIEWS: dict[type, str] = {
-    type(getattr(kind(), name)()): name for kind in (dict, collections.OrderedDict) for name in ("keys", "values", "items")
+    type(getattr(kind(), name)()): name
+    for kind in (dict, collections.OrderedDict)
+    for name in ("keys", "values", "items")
 }
 _BY_RECIPE: tuple[type, ...] = (
     operator.itemgetter,

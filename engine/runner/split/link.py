@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import threading
+import time
 import traceback
 from abc import abstractmethod
 from typing import Any
@@ -36,6 +37,8 @@ class Link(Crossing):
         self._depth = 0
         self._dropped: list[int] = []  # containers that nobody here holds any more, to be told
         self.asked = 0
+        self.bookkeeping_s = 0.0  # spent on writing and reading messages, so far
+        self._waited_s, self._waiting_since = 0.0, 0.0
 
     # What a side adds to it.
 
@@ -49,6 +52,11 @@ class Link(Crossing):
 
     def heard(self, message: dict[str, Any]) -> None:
         """Takes what a message carries besides. It may raise what the answer then raises."""
+
+    def waited_s(self) -> float:
+        """Seconds that this side has waited for the other so far. May be asked in another thread."""
+        since = self._waiting_since
+        return self._waited_s + (time.monotonic() - since if since else 0.0)
 
     # Asking and answering.
 
@@ -134,7 +142,7 @@ class Link(Crossing):
     def _send(self, message: dict[str, Any], value: Any, bare: bool = False) -> None:
         if os.getpid() != self._pid:
             os._exit(1)  # the candidate forked, and its child has come back into this code
-        letter = Letter()
+        letter, start = Letter(), time.monotonic()
         if not bare:
             try:
                 message["value"] = self.put(value, letter)
@@ -146,6 +154,7 @@ class Link(Crossing):
             self._commit(letter)
         else:
             data = self._line(message)
+        self.bookkeeping_s += time.monotonic() - start
         self._write(data)
 
     def _line(self, message: dict[str, Any]) -> bytes:
@@ -198,7 +207,7 @@ class Link(Crossing):
     def receive(self) -> dict[str, Any]:
         """The next message that asks or answers."""
         while True:
-            line = self._source.readline(LONGEST + 1)
+            line = self._readline()
             if not line.endswith(b"\n"):
                 self.severed("an endless line" if len(line) > LONGEST else "")
             try:
@@ -213,9 +222,17 @@ class Link(Crossing):
                 self.severed("something that is no message")
             self.heard(message)
 
+    def _readline(self) -> bytes:
+        self._waiting_since = time.monotonic()
+        try:
+            return self._source.readline(LONGEST + 1)
+        finally:
+            self._waited_s += time.monotonic() - self._waiting_since
+            self._waiting_since = 0.0
+
     def _decode(self, message: dict[str, Any], wire: Any) -> Any:
         """Takes in the news of a message, then its value."""
-        before, self.decoding = self.decoding, True
+        start, before, self.decoding = time.monotonic(), self.decoding, True
         try:
             for number, described in message.get("objects", ()):
                 if type(number) is not int or number in self._described or not isinstance(described, dict):
@@ -242,6 +259,7 @@ class Link(Crossing):
             self.severed(str(error) if isinstance(error, Garbled) else f"a message that means nothing: {error!r}"[:200])
         finally:
             self.decoding = before
+            self.bookkeeping_s += time.monotonic() - start
 
 
 def operate(target: Any, name: str, arguments: tuple[Any, ...], pairs: tuple[tuple[str, Any], ...]) -> Any:

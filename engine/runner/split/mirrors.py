@@ -6,8 +6,9 @@ A class of the other side is a real class here, with mirrors of its bases, so th
 
 import io
 import types
-from collections.abc import Callable
-from typing import Any, Protocol
+from abc import ABC
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol
 
 from engine.runner.split.values import CONTAINERS, IMMUTABLE, PLAIN, CannotCross, Garbled, type_named
 
@@ -48,6 +49,7 @@ _SEEN_AS: tuple[type, ...] = (
 )
 _CLASSES_SEEN_AS = {(kind.__module__, kind.__qualname__): kind for kind in _SEEN_AS}
 _BY_VALUE = (*PLAIN, *CONTAINERS)  # what claims to be one of these and comes as a mirror is none
+_NOTHING_TO_SEE = (ABC, Generic, Protocol)
 
 
 class Asks(Protocol):
@@ -188,8 +190,11 @@ def _hash(self: Any) -> int:
     return object.__hash__(self) if known is None else known
 
 
-def make_class(link: Asks, described: dict[str, Any], bases: tuple[type, ...]) -> type:
-    """The mirror of a class. ``bases`` are mirrors and built-in types. Raises TypeError when these do not fit."""
+def make_class(link: Asks, described: dict[str, Any], bases: tuple[type, ...], originals: Sequence[Any]) -> type:
+    """The mirror of a class. ``bases`` are mirrors and built-in types. Raises TypeError when these do not fit.
+
+    ``originals``: what it derives from over there; those that are classes of the standard library, as they are here.
+    """
     roots = tuple(base for base in bases if base is not object)
     if not any(isinstance(base, MirrorClass) for base in roots):
         roots = (Mirror, *roots)
@@ -216,9 +221,11 @@ def make_class(link: Asks, described: dict[str, Any], bases: tuple[type, ...]) -
         space["__hash__"] = _hash
     elif "__eq__" in space:
         space["__hash__"] = roots[-1].__hash__
-    seen_as = None if own_data else _seen_as(described, content)
+    seen_as = None
+    if not any(issubclass(base, BaseException) for base in roots):
+        seen_as = _seen_as(described, None if own_data else content, originals)
     if seen_as is not None:
-        space["__class__"] = property(lambda self: seen_as)
+        space["__class__"], space["_bassline_seen"] = property(lambda self: seen_as), seen_as
     if (described["module"], described["qualname"]) in _CLASSES_SEEN_AS:
         space["__doc__"] = property(lambda self: link.ask("get", self, "__doc__"))
     if not own_data:
@@ -226,20 +233,35 @@ def make_class(link: Asks, described: dict[str, Any], bases: tuple[type, ...]) -
     return _metaclass(described["meta"])(described["name"], roots, space)
 
 
-def _seen_as(described: dict[str, Any], content: type | None) -> type | None:
-    """What ``isinstance`` takes a mirror for besides its own class: the class of the standard library that the original
-    is of, or a stand-in for its own that derives from the same container. It says nothing about ``==``.
+def _seen_as(described: dict[str, Any], content: type | None, originals: Sequence[Any]) -> type | None:
+    """What ``isinstance`` takes a mirror for besides its own class. It says nothing about ``==``.
+
+    The class of the standard library that the original is of, or a stand-in for its own class that derives from the
+    same container or the same class of the standard library.
     """
     known = _CLASSES_SEEN_AS.get((described["module"], described["qualname"]))
     if known is not None:
         return known
-    if content is not None:
-        return type(described["name"], (content,), {"__module__": described["module"]})
+    base = content or next(filter(None, map(_seen_base, originals)), None)
+    if base is not None:
+        try:
+            return types.new_class(described["name"], (base,), {}, lambda space: space.update(__module__="solution"))
+        except Exception:
+            return None
     try:
         found = type_named(described["module"], described["qualname"])
     except Garbled:
         return None
     return None if found.__module__ == "builtins" or found in _BY_VALUE else found
+
+
+def _seen_base(original: Any) -> type | None:
+    """The class that ``isinstance`` should find in what derives from ``original``."""
+    if isinstance(original, MirrorClass):
+        seen: type | None = vars(original).get("_bassline_seen")
+        return seen
+    plain = original in _BY_VALUE or original in _NOTHING_TO_SEE or not isinstance(original, type)
+    return None if plain or original.__module__ == "builtins" else original
 
 
 def _metaclass(operators: list[str]) -> type[MirrorClass]:

@@ -115,19 +115,17 @@ KINDS: dict[type, Kind] = {
     collections.ChainMap: Kind("chain-map", lambda v: list(v.maps), _fill_maps, lambda extra: collections.ChainMap()),
     collections.UserDict: Kind("user-dict", lambda v: [v.data], _fill_data, lambda extra: collections.UserDict()),
     collections.UserList: Kind("user-list", lambda v: [v.data], _fill_data, lambda extra: collections.UserList()),
-    collections.UserString: Kind("user-string", lambda v: [v.data], _fill_data, lambda extra: collections.UserString("")),
+    collections.UserString: Kind(
+        "user-string", lambda v: [v.data], _fill_data, lambda extra: collections.UserString("")
+    ),
     types.SimpleNamespace: _namespace("namespace", types.SimpleNamespace),
     argparse.Namespace: _namespace("arguments", argparse.Namespace),
 }
 
 _ARRAYS = (
     Kind("array-of-numbers", arrays.read, arrays.fill, arrays.make, arrays.describe, raw=True),
-    Kind(
-        "masked-array", arrays.read_masked, arrays.fill_masked, arrays.make_masked, arrays.describe_masked, raw=True
-    ),
-    Kind(
-        "object-array", arrays.read_objects, arrays.fill_objects, arrays.make_of_objects, lambda v: tuple(v.shape)
-    ),
+    Kind("masked-array", arrays.read_masked, arrays.fill_masked, arrays.make_masked, arrays.describe_masked, raw=True),
+    Kind("object-array", arrays.read_objects, arrays.fill_objects, arrays.make_of_objects, lambda v: tuple(v.shape)),
 )
 _BY_TAG = {kind.tag: kind for kind in (*KINDS.values(), *_ARRAYS)}
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 from unittest import mock
 
+from engine.runner.split.chance import Generators
 from engine.runner.split.crossing import Letter, Severed
 from engine.runner.split.link import ROOT, Link, duplicate, operate
 from engine.runner.split.mirrors import OPERATORS, Mirror, MirrorClass
@@ -47,6 +48,7 @@ class TestsLink(Link):
         self.soft = False
         self.ended = False
         self.forged = self.uncrossable = ""
+        self.generators = Generators()
         self.beat: Callable[[], None] = lambda: None  # after each question
 
     def ask(self, operation: str, *arguments: Any) -> Any:
@@ -136,6 +138,14 @@ class TestsLink(Link):
             raise AttributeError(f"{name!r} of the tests' {type(target).__name__!r} object cannot be set from here")
         return self._readable(target, name)
 
+    def news(self, letter: Letter) -> dict[str, Any]:
+        changed = self.generators.changes()
+        return {"chance": {name: self.put(state, letter) for name, state in changed.items()}} if changed else {}
+
+    def _take_back(self, letter: Letter) -> None:
+        super()._take_back(letter)
+        self.generators.repeat()
+
     def heard(self, message: dict[str, Any]) -> None:
         for stream, text in message.get("printed", ()):
             (sys.stderr if stream == "stderr" else sys.stdout).write(str(text))
@@ -143,17 +153,6 @@ class TestsLink(Link):
             kind = self.get(category)
             if isinstance(kind, type) and issubclass(kind, Warning):
                 warnings.warn_explicit(str(text), kind, "solution.py", int(line), "solution", {})
-
-    def seed_both(self) -> None:
-        """From now on ``random.seed`` of the tests is the candidate's too, as in one process."""
-        here = random.seed
-
-        def seed(a: Any = None, version: int = 2) -> None:
-            here(a, version)
-            if not self.ended:
-                self.ask("seed", a)
-
-        random.seed = seed
 
 
 def _with_article(kind: type) -> str:

@@ -36,7 +36,7 @@ json json.decoder json.encoder locale logging lzma mailbox math multiprocessing 
 pickle queue random re select shutil signal smtplib socket sqlite3 ssl statistics string struct subprocess tarfile
 textwrap threading time tokenize tomllib types typing urllib.error urllib.parse uuid wave xml.dom xml.dom.minidom
 xml.etree.ElementTree xml.parsers.expat xmlrpc.client zipfile zlib zoneinfo zoneinfo._common
-""".split()
+""".split()  # noqa: SIM905
 )
 
 
@@ -196,7 +196,7 @@ def put_member(value: Any, convert: Callable[[Any], Any]) -> list[Any] | None:
 
 def get_member(tag: str, module: Any, name: Any, value: Any) -> Any:
     kind: Any = type_named(module, name)
-    made = None
+    made: Any = None
     if tag == "member" and isinstance(kind, enum.EnumMeta):
         made = kind(value)
     elif tag == "named-tuple" and issubclass(kind, tuple) and hasattr(kind, "_make") and type(value) is tuple:
