@@ -144,7 +144,7 @@ class Crossing(ABC):
         cls = type(value)
         described: dict[str, Any] = {"class": self._export(cls, letter, False)}
         if issubclass(cls, BaseException):
-            described["content"] = self.put(tuple(value.args), letter)
+            described["content"] = self.put(exceptions.arguments_of(value), letter)
             described["rest"] = exceptions.put_rest(value, lambda part: self.put(part, letter), own=False)
         elif (base := content_base(cls)) in IMMUTABLE:
             described["content"] = self.put(_exactly(value, base), letter)

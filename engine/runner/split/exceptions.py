@@ -24,7 +24,14 @@ def put(error: BaseException, convert: Convert) -> list[Any] | None:
         return None
     made = error.__reduce__()
     arguments = made[1] if isinstance(made, tuple) and made[0] is type(error) else error.args
+    if isinstance(error, BaseExceptionGroup):
+        arguments = arguments_of(error)
     return ["exception", *name, convert(arguments), put_rest(error, convert, own=True)]
+
+
+def arguments_of(error: BaseException) -> tuple[Any, ...]:
+    """A group's list of exceptions as a tuple: it must be whole when the group is made."""
+    return (error.message, error.exceptions) if isinstance(error, BaseExceptionGroup) else tuple(error.args)
 
 
 def put_rest(error: BaseException, convert: Convert, own: bool) -> list[Any]:

@@ -242,17 +242,20 @@ def _seen_as(described: dict[str, Any], content: type | None, originals: Sequenc
     known = _CLASSES_SEEN_AS.get((described["module"], described["qualname"]))
     if known is not None:
         return known
-    base = content or next(filter(None, map(_seen_base, originals)), None)
-    if base is not None:
-        try:
-            return types.new_class(described["name"], (base,), {}, lambda space: space.update(__module__="solution"))
-        except Exception:
-            return None
     try:
         found = type_named(described["module"], described["qualname"])
+        return None if found.__module__ == "builtins" or found in _BY_VALUE else found
     except Garbled:
+        pass  # a class of its own
+    base = content or next(filter(None, map(_seen_base, originals)), None)
+    if base is None:
         return None
-    return None if found.__module__ == "builtins" or found in _BY_VALUE else found
+    try:
+        return types.new_class(
+            described["name"], (base,), {}, lambda space: space.__setitem__("__module__", "solution")
+        )
+    except Exception:
+        return None
 
 
 def _seen_base(original: Any) -> type | None:

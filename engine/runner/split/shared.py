@@ -223,7 +223,10 @@ class Shared:
 
     def agreed(self, number: int, content: list[Any]) -> None:
         """Both sides know now that ``content`` is what the container holds."""
-        self._entries[number].last = content
+        entry = self._entries.get(number)
+        if entry is None:
+            return  # nobody here held it any more when the message was closed
+        entry.last = content
         if number not in self._young:
             self._unsettle()
 

@@ -39,6 +39,12 @@ xml.etree.ElementTree xml.parsers.expat xmlrpc.client zipfile zlib zoneinfo zone
 """.split()  # noqa: SIM905
 )
 
+# Built-in types that have no name among the built-ins.
+_UNNAMED = {
+    getattr(types, f"{name}Type"): f"{name}Type"
+    for name in ("None", "Ellipsis", "NotImplemented", "Function", "Method", "BuiltinFunction", "Generator")
+}
+
 
 class CannotCross(Exception):
     """A value that has no form on the wire; the text says which and why."""
@@ -156,6 +162,8 @@ def get(wire: Any, other: Convert, depth: int = 0) -> Any:
 
 def name_of_type(kind: type) -> list[str] | None:
     """Where to find a class of the standard library, or an exception of numpy's; None for every other."""
+    if kind in _UNNAMED:
+        return ["types", _UNNAMED[kind]]
     path = [str(kind.__module__), kind.__qualname__]
     if path[0] not in _MODULES and not _is_numpy_exception(kind):
         return None
@@ -171,6 +179,8 @@ def type_named(module: str, name: str) -> type:
     of_numpy = isinstance(module, str) and module.partition(".")[0] == "numpy" and module in sys.modules
     if module in _MODULES or of_numpy:
         found = functools.reduce(lambda at, part: getattr(at, part, None), name.split("."), _import(module))
+        if module == "types" and name in _UNNAMED.values():
+            return getattr(types, name)  # type: ignore[no-any-return]
         if isinstance(found, type) and found.__module__ == module and (not of_numpy or _is_numpy_exception(found)):
             return found
     raise Garbled(f"a class that cannot be named: {module}.{name}"[:200])
