@@ -50,15 +50,3 @@ def _by_memory() -> Same | None:
 
 
 same: Same = _by_memory() or _one_by_one
-
-
-def first_difference(left: list[Any], right: list[Any]) -> int:
-    """How many objects from the start are the same in both."""
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if same(left[low:middle], right[low:middle]):
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -20,6 +20,7 @@ from engine.runner.split.values import Garbled
 
 _ONLY_HERE = 2  # references to a container that nobody but the table holds: the table's, and the question's own
 _MANY = 64  # containers that are worth a look at all of them at once
+_LONG = 256  # items of a list
 _OFTEN, _SELDOM = 8, 1000  # how often settled containers are looked at for being let go of
 
 
@@ -163,6 +164,11 @@ _FLAT: dict[type, Callable[[list[Any]], list[Any]]] = {
 }
 
 
+def _is_long(entry: Entry) -> bool:
+    """A long list is compared where it lies, without a copy."""
+    return type(entry.value) is list and len(entry.value) > _LONG
+
+
 class Settled:
     """Containers of one built-in type that have been quiet for a while: one look tells that none has changed."""
 
@@ -274,7 +280,7 @@ class Shared:
     def _settle(self) -> None:
         self._unsettle()
         for kind in _FLAT:
-            numbers = [n for n, entry in self._entries.items() if type(entry.value) is kind]
+            numbers = [n for n, entry in self._entries.items() if type(entry.value) is kind and not _is_long(entry)]
             if numbers:
                 self._settled.append(Settled(kind, [self._entries[n].value for n in numbers]))
                 self._young.difference_update(numbers)
