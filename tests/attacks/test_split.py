@@ -237,11 +237,16 @@ def add(a, b, f):
     "numpy's own functions": wire('["numpy-type", "load"]', why="a numpy type that is none"),
     "a record of objects": wire('["dtype", "[[\\"a\\", \\"|O\\"]]"]', why="a numpy type that is none"),
     "what the tests draw by chance": Attack(
-        SPEAKS
-        + "import random\nme.news = lambda letter: {'chance': {'random': me.put(random.Random(1).getstate(), letter)}}\n"
+        SPEAKS + "import random\nSTATE = random.Random(1).getstate()\n"
+        "me.news = lambda letter: {'chance': {'random': me.put(STATE, letter)}}\n"
         "def add(a, b): return random.Random(1).randrange(1 << 30)",
-        "import random\nfrom solution import add\ndef test_add():\n    assert add(1, 2) != random.randrange(1 << 30)\n"
-        "    assert add(1, 2) == 3\n",
+        "import random\nfrom solution import add\ndef test_add():\n    random.seed()\n"
+        "    assert add(1, 2) == random.randrange(1 << 30)\n",
+    ),
+    "what the tests will draw": Attack(
+        "import random\ndef add(a, b): return random.randrange(1 << 30)",
+        "import random\nfrom solution import add\ndef test_add():\n    random.seed()\n"
+        "    assert add(1, 2) == random.randrange(1 << 30)\n",
     ),
     "a numpy array of objects": wire('["numpy", "|O", "AAAAAAAAAAA="]', why="a numpy type that is none"),
 }
