@@ -6,7 +6,6 @@ import difflib
 import doctest
 import io
 import os
-import random
 import subprocess
 import sys
 import types
@@ -18,6 +17,7 @@ import pytest
 from _pytest.assertion.rewrite import rewrite_asserts
 
 from engine.runner import checks, forms, pasted
+from engine.runner.split.chance import seed_quietly
 
 if TYPE_CHECKING:
     from engine.runner.plugin import Run
@@ -42,7 +42,7 @@ class TestFile(pytest.Module):
         module.__file__ = str(self.path)
         if self.path.name == forms.FILE:
             sys.modules[name] = module  # where pickle looks for the tests' own classes
-        random.seed(0)  # tests that are made by chance are the same ones in every box
+        seed_quietly(0)  # tests that are made by chance are the same ones in every box
         for borrowed in self.source.borrowed:
             value = getattr(self.run.solution, borrowed, self)
             if value is not self:

@@ -23,9 +23,6 @@ def plain(text: str) -> str:
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
 
 
-BEAT_S = 0.3  # more time for a test that has asked its candidate a thousand things: the pipe's share of it
-
-
 class Tampered(Exception):
     """A record that an honest box cannot send."""
 
@@ -55,8 +52,10 @@ class Ledger:
     problem_outcome: str = "error"
     reached: bool = False  # a check of the tests was reached, or they have none of their own to reach
     soft: bool = False  # a comparison was decided by the candidate's own class
-    credit_s: float = 0.0  # what the running test may take besides its limit
+    late: bool = False  # the running test has waited for its candidate longer than it may
+    loading_s: float = 0.0  # what loading the tests took
     peak_mib: float | None = None
+    _imported_s: float = 0.0
     _count: int = 0
     _started_s: float = 0.0
     _ended: int = 0
@@ -74,13 +73,19 @@ class Ledger:
         elif kind == "end":
             return self._end(record, now_s)
         elif kind == "beat":
-            self.credit_s += BEAT_S
+            pass  # a test that asks its candidate a great many things is still at it
+        elif kind == "late":
+            self.late |= record.get("id") == self.running != ""
         elif kind == "forged":
             raise Tampered(f"the candidate sent {plain(str(record.get('why')))}")
         elif kind == "uncrossable":
             raise Uncrossable(plain(str(record.get("why"))))
         else:
             self._advance(kind, record)
+            if kind == "imported":
+                self._imported_s = now_s
+            elif kind == "collected":
+                self.loading_s = now_s - self._imported_s
         return None
 
     def _checked(self, line: bytes) -> dict[str, Any]:
@@ -129,7 +134,7 @@ class Ledger:
         ended = self._ended
         if self.stage != "collected" or self.running or ended >= len(order) or record.get("id") != order[ended]:
             raise Tampered("tests were started in an order that cannot be")
-        self.running, self._started_s, self.credit_s = order[ended], now_s, 0.0
+        self.running, self._started_s, self.late = order[ended], now_s, False
 
     def _end(self, record: dict[str, Any], now_s: float) -> TestResult | None:
         name, outcome = self.running, record.get("outcome")

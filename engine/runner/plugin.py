@@ -6,7 +6,9 @@ for it may have changed pytest.
 """
 
 import ast
+import contextlib
 import functools
+import importlib
 import inspect
 import linecache
 import resource
@@ -25,9 +27,11 @@ from _pytest.skipping import evaluate_skip_marks
 from engine.runner import checks, forms
 from engine.runner.explain import LONGEST, explain, message
 from engine.runner.items import CheckItem, TestFile
+from engine.runner.needs import libraries
 from engine.runner.split.candidate import import_solution
 from engine.runner.split.crossing import Severed
 from engine.runner.split.tests import TestsLink, solution_module
+from engine.runner.stopwatch import Stopwatch
 from engine.runner.watch import Watch
 
 Put = Callable[..., None]
@@ -35,7 +39,7 @@ Put = Callable[..., None]
 SEVERITY = ("passed", "skipped", "failed", "error")
 OPTIONS = "-s --noconftest --import-mode=importlib -c pytest.ini --rootdir . --confcutdir ."
 WITHOUT = ("cacheprovider", "terminal", "faulthandler", "junitxml", "pastebin", "setuponly", "setupplan", "stepwise")
-_BEAT = 1000  # questions to the candidate's box: what they cost is not the candidate's to pay for
+_BEAT = 1000  # questions to the candidate's box after which the service hears that the test goes on
 GONE = "The candidate ended the process."
 
 
@@ -57,6 +61,7 @@ def perform(task: dict[str, Any], put: Put, pipes: list[int]) -> None:
     solution = load(task["solution"], source, link, put)
     if solution is not None:
         put("imported")
+        load_libraries(source)
         arguments = [*OPTIONS.split(), *(word for name in WITHOUT for word in ("-p", f"no:{name}")), forms.FILE]
         run, main = Run(task, source, solution, link, put), pytest.main
         _keep_mains_quiet(source)
@@ -71,6 +76,13 @@ def _keep_mains_quiet(source: forms.TestSource) -> None:
     pytest.main = lambda *arguments, **keywords: nothing_found if source.checks else 0
     if not source.checks:
         unittest.main = lambda *arguments, **keywords: None  # type: ignore[assignment]
+
+
+def load_libraries(source: forms.TestSource) -> None:
+    """Imports what the tests import besides Python's own, so that no test pays for the start of a library."""
+    for name in libraries(source.tree):
+        with contextlib.suppress(Exception):  # the tests will say so where they import it
+            importlib.import_module(name)
 
 
 def load(text: str | None, source: forms.TestSource, link: TestsLink | None, put: Put) -> types.ModuleType | None:
@@ -141,9 +153,11 @@ class Run:
         self.beaten = 0
         self.watch, self.reached_before = Watch(source.tree), 0
         self.watch.watch_libraries()
+        self.stopwatch: Stopwatch | None = None
         if link is not None:
-            link.seed_both()
+            link.generators.follow(numpy="numpy" in source.text and "random" in source.text)
             link.beat = self._beat
+            self.stopwatch = Stopwatch(link, float(task["limit_s"]), lambda test: put("late", id=test))
 
     def entry(self) -> str:
         """The function of the candidate that ``check(candidate)`` is about."""
@@ -251,6 +265,8 @@ class Run:
         self.outcome, self.why = "passed", ""
         self.watch.caught, self.reached_before = "", self.watch.reached
         self.put("start", id=self.now)
+        if self.stopwatch is not None:
+            self.stopwatch.start(self.now)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -281,6 +297,8 @@ class Run:
             self.outcome = report.outcome  # a plugin's own report, such as a subtest's
 
     def pytest_runtest_logfinish(self) -> None:
+        if self.stopwatch is not None:
+            self.stopwatch.stop()
         sys.stdout.flush()
         self._speak_of_the_link()
         if self.link is not None and self.link.ended:  # whatever the test made of it

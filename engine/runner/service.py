@@ -139,7 +139,7 @@ class Service:
             if not held.enough:
                 raise RunnerFault(f"A program known to be right does not pass here: {held.note}")
             plan = await self._plan(test.tests, held)
-            mode = plan.mode
+            mode = plan.mode(test.same_process)
             if plan.needs and not test.same_process:
                 self._say(ConsentNeeded(test.id, same_process_sentence(plan.needs), "same_process"))
                 return
@@ -147,6 +147,12 @@ class Service:
                 raise RunnerFault(doubt)
             self._say(TestStarted(test.id, len(plan.ids)))
             report = await self._try(test, plan, held)
+            if plan.needs and report.verdict == "infra" and report.mode == "split":  # it came out on the way
+                if not test.same_process:
+                    self._say(ConsentNeeded(test.id, same_process_sentence(plan.needs), "same_process"))
+                    return
+                mode = plan.mode(test.same_process)
+                report = await self._try(test, plan, held)
         except (forms.BrokenTests, RunnerFault, BadEnvironment) as fault:
             report = Report("infra", mode, str(fault), lamps=held.lamps(mode), weak=held.weak(mode))
         except Exception as fault:  # a mistake in this program; a run must not stay open for it

@@ -8,6 +8,7 @@ import json
 import os
 import site
 import sys
+import threading
 from typing import Any
 
 NICE = 5  # behind the sampler, but not so far that an honest test runs out of time beside it
@@ -19,6 +20,7 @@ class Records:
 
     def __init__(self, descriptor: int):
         self._descriptor, self._key, self._count, self._pid = descriptor, "", 0, os.getpid()
+        self._lock = threading.Lock()
 
     def sign(self, key: str) -> None:
         self._key = key
@@ -26,9 +28,10 @@ class Records:
     def put(self, kind: str, **fields: object) -> None:
         if os.getpid() != self._pid:
             os._exit(1)  # the candidate forked, and its child has come back into our code
-        line = json.dumps({"n": self._count, "key": self._key, "kind": kind, **fields}) + "\n"
-        self._count += 1
-        os.write(self._descriptor, line.encode())
+        with self._lock:
+            line = json.dumps({"n": self._count, "key": self._key, "kind": kind, **fields}) + "\n"
+            self._count += 1
+            os.write(self._descriptor, line.encode())
 
     def close(self) -> None:
         os.close(self._descriptor)

@@ -16,7 +16,8 @@ from engine.runner.report import Report, TestResult
 
 IMPORTS = 5.0  # times the limit of one test: for importing the candidate, and for loading the tests
 SLOWEST = 5.0  # times what the slowest passing candidate took for one test, where that is more than the limit
-LISTING_S = 10.0
+LISTING_S = 30.0
+OWN_S = 10.0  # besides its limit, which is the candidate's: what a test's own code may take without a sign of life
 UNREACHED = "None of the checks in your tests was reached: that is not a pass."
 _CLOSING_S = 5.0  # for what a box does after its last test
 
@@ -39,11 +40,11 @@ class Plan:
     proved: bool | None = None  # whether the tests can fail, once that was tried
     proving: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    @property
-    def mode(self) -> str:
+    def mode(self, same_process: bool) -> str:
+        """How they are run, where the person has agreed to one process or not."""
         if self.source.form == forms.COMMAND:
             return "command"
-        return "in-process" if self.needs else "split"
+        return "in-process" if self.needs and same_process else "split"
 
 
 async def make_plan(text: str, held: Held, store: Store) -> Plan:
@@ -124,6 +125,7 @@ class Trial:
         self.runs: list[_Run] = []
         self.waited_s = 0.0  # for boxes to be ready, which is none of the candidate's time
         self.why = ""
+        self.mode = plan.mode(test.same_process)  # of this trial; the plan may learn of a reason meanwhile
 
     async def run(self) -> Report:
         start = time.monotonic()
@@ -146,7 +148,8 @@ class Trial:
         except Tampered as fault:
             verdict, self.why = "tampered", f"Tampered: {fault}."
         except Uncrossable as fault:
-            verdict, self.why = "infra", _uncrossable(str(fault))
+            self.plan.needs = self.plan.needs or str(fault)
+            verdict, self.why = "infra", f"These tests cannot be kept apart from the candidate, because {fault}."
         except (RunnerFault, forms.BrokenTests) as fault:
             verdict, self.why = "infra", str(fault)
         self._settle_rest()
@@ -155,14 +158,15 @@ class Trial:
     async def _next_run(self, end: float) -> bool:
         """Runs what is left in fresh boxes; True when yet others could help."""
         left = tuple(name for name in self.plan.ids if name not in self.results)
-        split = self.plan.mode == "split"
+        split = self.mode == "split"
         names = () if split else tuple(f"test_{secrets.token_hex(6)}" for _ in range(2))
         limit = max(self.test.test_timeout_s, SLOWEST * self.plan.slowest_s)
-        run = _Run(self.held, self.store, Ledger(self.plan.ids, left, names), limit, self._heard, self._has_failed)
-        self.runs.append(run)
-        if not self.check and self.plan.source.form == forms.CHECK:
-            self.check = entry.entry_point(self.test.solution, self.plan.source.text)
         source = self.plan.source
+        ledger, loads = Ledger(self.plan.ids, left, names), bool(needs.libraries(source.tree))
+        run = _Run(self.held, self.store, ledger, limit, self._heard, self._has_failed, loads)
+        self.runs.append(run)
+        if not self.check and source.form == forms.CHECK:
+            self.check = entry.entry_point(self.test.solution, source.text)
         task = _task(
             self.test.solution,
             source.text,
@@ -171,6 +175,7 @@ class Trial:
             every=self.plan.ids,
             canaries=names,
             entry=self.check,
+            limit_s=limit,
         )
         before = len(self.results)
         await run.perform(task, end, split)
@@ -220,15 +225,15 @@ class Trial:
             why = "It passes by a comparison that its own class decides, such as ==; look before you trust it."
         return Report(
             verdict,
-            self.plan.mode,
+            self.mode,
             why,
             tests,
-            self.held.lamps(self.plan.mode),
+            self.held.lamps(self.mode),
             round(seconds, 3),
             max((run.peak_mib for run in self.runs if run.peak_mib is not None), default=None),
             self.runs[0].output if self.runs else "",
             sum(run.output_bytes for run in self.runs),
-            self.held.weak(self.plan.mode),
+            self.held.weak(self.mode),
         )
 
     def _why_it_failed(self) -> str:
@@ -246,13 +251,6 @@ class Trial:
         return f"{number} skipped while running{reason}: that is not a pass."
 
 
-def _uncrossable(what: str) -> str:
-    return (
-        f"Your tests hand over {what}, which cannot leave their process; hand over plain data, a function, or an "
-        "object of a class that the tests define."
-    )
-
-
 class _Run:
     """One pair of boxes with one task: hands it over, keeps the clocks, enters the records in the ledger."""
 
@@ -264,9 +262,11 @@ class _Run:
         limit_s: float,
         progress: Callable[[TestResult], None] = lambda result: None,
         enough: Callable[[], bool] = lambda: False,
+        libraries: bool = False,
     ):
         self.held, self.store, self.ledger, self.limit_s = held, store, ledger, limit_s
         self.progress, self.enough = progress, enough
+        self.libraries = libraries  # whether the tests load some, which takes its time
         self.timed_out = self.flooded = False
         self.output, self.output_bytes = "", 0
         self.peak_mib: float | None = None
@@ -285,10 +285,15 @@ class _Run:
             await pair.give(task, self.ledger.key, max(end - time.monotonic(), 1.0))
             while line := await pair.main.hear(min(self._limit(), end - time.monotonic())):
                 result = self.ledger.take(line, time.monotonic())
+                if self.ledger.loading_s and self.libraries:  # none of the candidate's time
+                    self.waited_s, end = self.waited_s + self.ledger.loading_s, end + self.ledger.loading_s
+                    self.ledger.loading_s = 0.0
                 if result is not None:
                     self.progress(result)
                 if self.ledger.stage in ("done", "unimportable") or self.enough():
                     return
+                if self.ledger.late:
+                    raise TimeoutError
         except TimeoutError:
             self.timed_out = True
         except ValueError:
@@ -302,7 +307,10 @@ class _Run:
     def _limit(self) -> float:
         """Seconds that the box may be silent now."""
         if self.ledger.running:
-            return self.limit_s + self.ledger.credit_s
+            apart = self._pair is not None and self._pair.candidate is not None and not self.ledger.late
+            return self.limit_s + (OWN_S if apart else 0.0)
+        if self.ledger.stage == "imported" and self.libraries:
+            return max(self.limit_s * IMPORTS, LISTING_S)
         return max(self.limit_s * IMPORTS, _CLOSING_S)
 
     def how_it_ended(self) -> str:

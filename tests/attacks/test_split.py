@@ -228,6 +228,26 @@ def add(a, b, f):
     "an int that is none": wire('["int", ["mine", 1]]'),
     "a range of strings": wire('["range", "a", "b", "c"]', why="a value that is none"),
     "a timezone with a name of its own": wire('["timezone", ["timedelta", 99, 0, 0]]', why="a value that is none"),
+    "a recipe for the tests' side": wire('["recipe", "os", "system", ["tuple", "true"]]', why="a tag that is none"),
+    "a member of a class that ends tests": wire('["member", "unittest.case", "SkipTest", 1]', why="cannot be named"),
+    "a member of no enum": wire('["member", "decimal", "Decimal", 3]', why="of another type than it says"),
+    "a class reached through another module": wire('["type", "typing", "re.Pattern"]', why="cannot be named"),
+    "a view of no dict": wire('["view", "keys", 5]', why="a view of what is no dict"),
+    "a traceback of no lines": wire('["traceback", ["tests.py", "f", "7"]]', why="a traceback that is none"),
+    "numpy's own functions": wire('["numpy-type", "load"]', why="a numpy type that is none"),
+    "a record of objects": wire('["dtype", "[[\\"a\\", \\"|O\\"]]"]', why="a numpy type that is none"),
+    "what the tests draw by chance": Attack(
+        SPEAKS + "import random\nSTATE = random.Random(1).getstate()\n"
+        "me.news = lambda letter: {'chance': {'random': me.put(STATE, letter)}}\n"
+        "def add(a, b): return random.Random(1).randrange(1 << 30)",
+        "import random\nfrom solution import add\ndef test_add():\n    random.seed()\n"
+        "    assert add(1, 2) == random.randrange(1 << 30)\n",
+    ),
+    "what the tests will draw": Attack(
+        "import random\ndef add(a, b): return random.randrange(1 << 30)",
+        "import random\nfrom solution import add\ndef test_add():\n    random.seed()\n"
+        "    assert add(1, 2) == random.randrange(1 << 30)\n",
+    ),
     "a numpy array of objects": wire('["numpy", "|O", "AAAAAAAAAAA="]', why="a numpy type that is none"),
 }
 

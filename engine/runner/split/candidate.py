@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from engine.runner import program
+from engine.runner.split import chance
 from engine.runner.split.crossing import Letter, Severed
 from engine.runner.split.link import ROOT, Link, duplicate, innermost_line, operate
 from engine.runner.split.mirrors import content_base
@@ -102,11 +103,13 @@ class CandidateLink(Link):
                 return duplicate(target, operation == "deepcopy")
             case "dir", [target]:
                 return dir(target)
-            case "seed", [value]:
-                return random.seed(value)
             case "script", [given]:
                 return self._run_script(given)
         raise Garbled(f"a question that is none: {operation}")
+
+    def heard(self, message: dict[str, Any]) -> None:
+        for name, state in message.get("chance", {}).items():
+            chance.take(name, self.get(state))
 
     def line_of(self, error: BaseException) -> int | None:
         return innermost_line(error, str(self._path))

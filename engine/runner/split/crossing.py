@@ -1,13 +1,14 @@
 """What stands for what: the values of a message, and which number means which object, on this side and on the other."""
 
 import itertools
+import types
 import weakref
-from abc import ABC, abstractmethod
+from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from engine.runner.split import values
+from engine.runner.split import arrays, exceptions, library, values
 from engine.runner.split.mirrors import MirrorClass, content_base, describe_class, is_mirror, make_class, make_instance
 from engine.runner.split.shared import Shared, kind_of
 from engine.runner.split.values import IMMUTABLE, Garbled
@@ -26,7 +27,7 @@ class Letter:
 
     objects: list[list[Any]] = field(default_factory=list)
     new: list[list[Any]] = field(default_factory=list)
-    contents: list[tuple[Any, list[Any]]] = field(default_factory=list)  # entry, content: known to both once sent
+    contents: list[tuple[int, list[Any]]] = field(default_factory=list)  # number, content: known to both once sent
     exported: list[int] = field(default_factory=list)
     ended: list[int] = field(default_factory=list)
     gone: list[int] = field(default_factory=list)
@@ -68,6 +69,9 @@ class Crossing(ABC):
     def decided(self, operator: str) -> None:  # noqa: B027 - only the tests' side takes note
         """An object of the other side is about to decide a comparison."""
 
+    def derived(self, name: str) -> None:  # noqa: B027 - only the tests' side takes note
+        """A class of this side is about to derive from one of the other side's."""
+
     def put(self, value: Any, letter: Letter, depth: int = 0) -> Any:
         return values.put(value, lambda other, deep: self._put(other, letter, deep), depth)
 
@@ -84,30 +88,26 @@ class Crossing(ABC):
                 number = self.shared.add(value, kind)
                 letter.waiting.append(number)
             return ["shared", number]
+        return self._put_by_name(value, letter, depth) or ["mine", self._export(value, letter)]
+
+    def _put_by_name(self, value: Any, letter: Letter, depth: int) -> list[Any] | None:
+        """What need not stay behind: the other side can have one that is just like it."""
+
+        def convert(part: Any) -> Any:
+            return self.put(part, letter, depth + 1)
+
         if issubclass(type(value), type):
             name = values.name_of_type(value)
-            if name:
-                return ["type", *name]
-        elif issubclass(type(value), BaseException):
-            plain = self._put_exception(value, letter, depth)
-            if plain:
-                return plain
-        elif callable(value) and (name := values.name_of_function(value)) and self.names_functions:
+            return ["type", *name] if name else arrays.put(value)
+        if issubclass(type(value), BaseException):
+            return exceptions.put(value, convert)
+        if type(value) is types.TracebackType:
+            return exceptions.put_traceback(value)
+        made = values.put_member(value, convert) or arrays.put(value)
+        made = made or library.put(value, convert, self.names_functions)
+        if made is None and self.names_functions and callable(value) and (name := values.name_of_function(value)):
             return ["function", *name]
-        return ["mine", self._export(value, letter)]
-
-    def _put_exception(self, error: BaseException, letter: Letter, depth: int) -> list[Any] | None:
-        """By value, if it is one of the standard library's with nothing attached to it."""
-        name = values.name_of_type(type(error))
-        plain = type(error).__reduce__ in (BaseException.__reduce__, Exception.__reduce__)
-        extra = {key for key in vars(error) if not key.startswith(("__", "_bassline_"))}
-        if name is None or (plain and extra):
-            return None
-        made = error.__reduce__()
-        arguments = made[1] if isinstance(made, tuple) else ()
-        cause = error.__cause__
-        put = [self.put(part, letter, depth + 1) for part in (arguments, cause)]
-        return ["exception", *name, *put]
+        return made
 
     def _export(self, value: Any, letter: Letter, handed_over: bool = True) -> int:
         """The number under which the other side knows an object of this one.
@@ -144,9 +144,8 @@ class Crossing(ABC):
         cls = type(value)
         described: dict[str, Any] = {"class": self._export(cls, letter, False)}
         if issubclass(cls, BaseException):
-            described["content"] = self.put(tuple(value.args), letter)
-            if value.__cause__ is not None:
-                described["cause"] = self.put(value.__cause__, letter)
+            described["content"] = self.put(exceptions.arguments_of(value), letter)
+            described["rest"] = exceptions.put_rest(value, lambda part: self.put(part, letter), own=False)
         elif (base := content_base(cls)) in IMMUTABLE:
             described["content"] = self.put(_exactly(value, base), letter)
         if cls.__hash__ not in (None, object.__hash__):
@@ -167,10 +166,16 @@ class Crossing(ABC):
         if tag == "type":
             return values.type_named(*parts)
         if tag == "exception":
-            return self._get_exception(*parts)
+            return exceptions.get(parts, self.get)
+        if tag == "traceback":
+            return exceptions.get_traceback(parts)
+        if tag in ("member", "named-tuple"):
+            return values.get_member(tag, parts[0], parts[1], self.get(parts[2]))
+        if tag in ("numpy", "numpy-type", "dtype"):
+            return arrays.get(tag, *parts)
         if tag == "function" and self.hears_functions:
             return values.function_named(*parts)
-        raise Garbled(f"a tag that is none: {str(tag)[:50]}")
+        return library.get(tag, parts, self.get, self.hears_functions)
 
     def handed_over(self, value: Any) -> bool:
         """Whether the other side may use this object of ours."""
@@ -183,14 +188,6 @@ class Crossing(ABC):
             return self._mine[number]
         except (KeyError, TypeError):
             raise Garbled("an object that was never handed over") from None
-
-    def _get_exception(self, module: str, name: str, arguments: Any, cause: Any) -> BaseException:
-        cls = values.type_named(module, name)
-        if not issubclass(cls, BaseException):
-            raise Garbled("an exception that is none")
-        error = cls(*self.get(arguments))
-        error.__cause__ = self.get(cause)
-        return error
 
     def _mirror(self, number: Any) -> Any:
         known = self._theirs.get(number)
@@ -209,8 +206,8 @@ class Crossing(ABC):
             raise Garbled("an object whose class is none")
         content = self.get(described["content"]) if "content" in described else None
         made = make_instance(cls, number, content, described.get("hash"))
-        if "cause" in described:
-            made.__cause__ = self.get(described["cause"])
+        if "rest" in described and isinstance(made, BaseException):
+            exceptions.get_rest(made, described["rest"], self.get)
         if type(made).__weakrefoffset__:
             self._theirs[number] = made
             weakref.finalize(made, self._end, number).atexit = False
@@ -222,12 +219,16 @@ class Crossing(ABC):
         self._gone.append(number)
 
     def _mirror_class(self, number: int, described: dict[str, Any]) -> type:
-        bases = tuple(filter(None, map(_base_here, map(self.get, described["bases"]))))
+        originals = [self.get(base) for base in described["bases"]]
+        bases = tuple(filter(None, map(_base_here, originals)))
         try:
-            made = make_class(self, described, bases)
+            made = make_class(self, described, bases, originals)
         except TypeError:  # they go together over there only
-            made = make_class(self, described, next(((b,) for b in bases if issubclass(b, BaseException)), ()))
+            made = make_class(self, described, next(((b,) for b in bases if issubclass(b, BaseException)), ()), ())
         type.__setattr__(made, "_bassline_number", number)
+        for base in originals:
+            if isinstance(base, ABCMeta) and base.__module__ in ("collections.abc", "numbers", "contextlib", "os"):
+                base.register(made)  # so that isinstance(x, Mapping) holds here too
         return made
 
     def _take_back(self, letter: Letter) -> None:

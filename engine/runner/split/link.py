@@ -10,11 +10,13 @@ import json
 import os
 import sys
 import threading
+import time
 import traceback
 from abc import abstractmethod
 from typing import Any
 
 from engine.runner.split.crossing import Crossing, Letter, Severed
+from engine.runner.split.exceptions import notes_of, set_notes
 from engine.runner.split.shared import kind_named
 from engine.runner.split.values import CannotCross, Garbled
 
@@ -35,6 +37,8 @@ class Link(Crossing):
         self._depth = 0
         self._dropped: list[int] = []  # containers that nobody here holds any more, to be told
         self.asked = 0
+        self.bookkeeping_s = 0.0  # spent on writing and reading messages, so far
+        self._waited_s, self._waiting_since = 0.0, 0.0
 
     # What a side adds to it.
 
@@ -48,6 +52,11 @@ class Link(Crossing):
 
     def heard(self, message: dict[str, Any]) -> None:
         """Takes what a message carries besides. It may raise what the answer then raises."""
+
+    def waited_s(self) -> float:
+        """Seconds that this side has waited for the other so far. May be asked in another thread."""
+        since = self._waiting_since
+        return self._waited_s + (time.monotonic() - since if since else 0.0)
 
     # Asking and answering.
 
@@ -89,6 +98,8 @@ class Link(Crossing):
             self.severed("something raised that is no exception")
         if isinstance(message.get("at"), int):
             object.__setattr__(value, "_bassline_at", message["at"])
+        if isinstance(message.get("notes"), list):  # one that has crossed before may have got more
+            set_notes(value, message["notes"])
         raise value
 
     def answer(self, message: dict[str, Any]) -> None:
@@ -107,6 +118,8 @@ class Link(Crossing):
             line = self.line_of(error)
             if line is not None:
                 reply["at"] = line
+            if notes := notes_of(error):
+                reply["notes"] = notes
         with self._lock:
             try:
                 self._send(reply, value)
@@ -129,7 +142,7 @@ class Link(Crossing):
     def _send(self, message: dict[str, Any], value: Any, bare: bool = False) -> None:
         if os.getpid() != self._pid:
             os._exit(1)  # the candidate forked, and its child has come back into this code
-        letter = Letter()
+        letter, start = Letter(), time.monotonic()
         if not bare:
             try:
                 message["value"] = self.put(value, letter)
@@ -141,6 +154,7 @@ class Link(Crossing):
             self._commit(letter)
         else:
             data = self._line(message)
+        self.bookkeeping_s += time.monotonic() - start
         self._write(data)
 
     def _line(self, message: dict[str, Any]) -> bytes:
@@ -161,16 +175,16 @@ class Link(Crossing):
         """Adds what has changed, and whatever the message came to mention on the way."""
         message.update(self.news(letter))
         changed = []
-        for number, entry, now in self.shared.changes():
+        for number, _, now in self.shared.changes():
             if number not in letter.waiting:
                 changed.append([number, [self.put(part, letter) for part in now]])
-                letter.contents.append((entry, now))
+                letter.contents.append((number, now))
         for number in letter.waiting:  # grows while it is walked through
             entry = self.shared.entry(number)
             now = entry.kind.read(entry.value)
             extra = self.put(entry.kind.extra(entry.value), letter)
             letter.new.append([number, entry.kind.tag, extra, [self.put(part, letter) for part in now]])
-            letter.contents.append((entry, now))
+            letter.contents.append((number, now))
         self._dropped += self.shared.let_go()
         letter.ended, self._gone = self._gone, []
         letter.gone = [number for number in letter.ended if number not in self._theirs]
@@ -184,8 +198,8 @@ class Link(Crossing):
         message.update({name: part for name, part in parts.items() if part})
 
     def _commit(self, letter: Letter) -> None:
-        for entry, content in letter.contents:
-            entry.last = content
+        for number, content in letter.contents:
+            self.shared.agreed(number, content)
         for number in letter.gone:
             self._described.pop(number, None)
         self._dropped.clear()
@@ -193,7 +207,7 @@ class Link(Crossing):
     def receive(self) -> dict[str, Any]:
         """The next message that asks or answers."""
         while True:
-            line = self._source.readline(LONGEST + 1)
+            line = self._readline()
             if not line.endswith(b"\n"):
                 self.severed("an endless line" if len(line) > LONGEST else "")
             try:
@@ -208,22 +222,30 @@ class Link(Crossing):
                 self.severed("something that is no message")
             self.heard(message)
 
+    def _readline(self) -> bytes:
+        self._waiting_since = time.monotonic()
+        try:
+            return self._source.readline(LONGEST + 1)
+        finally:
+            self._waited_s += time.monotonic() - self._waiting_since
+            self._waiting_since = 0.0
+
     def _decode(self, message: dict[str, Any], wire: Any) -> Any:
         """Takes in the news of a message, then its value."""
-        before, self.decoding = self.decoding, True
+        start, before, self.decoding = time.monotonic(), self.decoding, True
         try:
             for number, described in message.get("objects", ()):
                 if type(number) is not int or number in self._described or not isinstance(described, dict):
                     raise Garbled("an object's number that cannot be")
                 self._described[number] = described
-            fill = [(self.shared.entry(number), parts) for number, parts in message.get("set", ())]
+            fill = [(number, self.shared.entry(number), parts) for number, parts in message.get("set", ())]
             made = []  # kept alive until the value holds them
             for number, tag, extra, parts in message.get("new", ()):
                 made.append(self.shared.take(number, kind_named(tag), self.get(extra)))
-                fill.append((self.shared.entry(number), parts))
-            for entry, parts in fill:
+                fill.append((number, self.shared.entry(number), parts))
+            for number, entry, parts in fill:
                 entry.kind.fill(entry.value, [self.get(part) for part in parts])
-                entry.last = entry.kind.read(entry.value)
+                self.shared.agreed(number, entry.kind.read(entry.value))
             value = self.get(wire)
             for number in message.get("drop", ()):
                 self.shared.forget(number)
@@ -237,6 +259,7 @@ class Link(Crossing):
             self.severed(str(error) if isinstance(error, Garbled) else f"a message that means nothing: {error!r}"[:200])
         finally:
             self.decoding = before
+            self.bookkeeping_s += time.monotonic() - start
 
 
 def operate(target: Any, name: str, arguments: tuple[Any, ...], pairs: tuple[tuple[str, Any], ...]) -> Any:
@@ -246,6 +269,8 @@ def operate(target: Any, name: str, arguments: tuple[Any, ...], pairs: tuple[tup
         return target(*arguments, **keywords)
     if name == "__class_getitem__":
         return target.__class_getitem__(*arguments)
+    if name == "__exit__" and len(arguments) == 3 and isinstance(arguments[1], BaseException):
+        arguments[1].__traceback__ = arguments[1].__traceback__ or arguments[2]
     return getattr(type(target), name)(target, *arguments, **keywords)
 
 

@@ -4,11 +4,13 @@ A class of the other side is a real class here, with mirrors of its bases, so th
 ``type(x) is C`` mean what they say. It has exactly those operators that the original has.
 """
 
+import io
 import types
-from collections.abc import Callable
-from typing import Any, Protocol
+from abc import ABC
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Protocol
 
-from engine.runner.split.values import CONTAINERS, IMMUTABLE, CannotCross
+from engine.runner.split.values import CONTAINERS, IMMUTABLE, PLAIN, CannotCross, Garbled, type_named
 
 _ARITHMETIC = (
     "add",
@@ -43,9 +45,11 @@ READABLE = frozenset(f"__{name}__" for name in _ATTRIBUTES.split())
 _SEEN_AS: tuple[type, ...] = (
     *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.GeneratorType, types.CoroutineType),
     *(map, filter, zip, enumerate, reversed, types.MappingProxyType, type({}.keys()), type({}.values())),
-    *(type({}.items()), type(iter([])), type(iter(())), memoryview),
+    *(type({}.items()), type(iter([])), type(iter(())), memoryview, io.StringIO, io.BytesIO),
 )
-_CLASSES_SEEN_AS = {kind.__qualname__: kind for kind in _SEEN_AS}
+_CLASSES_SEEN_AS = {(kind.__module__, kind.__qualname__): kind for kind in _SEEN_AS}
+_BY_VALUE = (*PLAIN, *CONTAINERS)  # what claims to be one of these and comes as a mirror is none
+_NOTHING_TO_SEE = (ABC, Generic, Protocol)
 
 
 class Asks(Protocol):
@@ -56,6 +60,8 @@ class Asks(Protocol):
     def ask(self, operation: str, *values: Any) -> Any: ...
 
     def decided(self, operator: str) -> None: ...
+
+    def derived(self, name: str) -> None: ...
 
 
 def operators_of(cls: type) -> list[tuple[str, type]]:
@@ -104,6 +110,7 @@ class MirrorClass(type):
     @classmethod
     def __prepare__(cls, name: str, bases: tuple[type, ...], /, **kwargs: Any) -> dict[str, object]:
         """A class statement is being run; mirrors themselves are made without one."""
+        next(base for base in bases if isinstance(base, MirrorClass))._bassline_link.derived(name)
         raise CannotCross(f"the class {name} derives from one of the other side")
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -163,8 +170,6 @@ def _operator(name: str) -> Callable[..., Any]:
             if link.decoding:
                 return NotImplemented  # a set that is being filled: its items are different ones over there already
             link.decided(name)
-        if name == "__exit__":
-            args = (*args[:2], None)  # a traceback stays on its side
         return link.ask("operator", name, self, args, tuple(kwargs.items()))
 
     operator.__name__ = name
@@ -185,8 +190,11 @@ def _hash(self: Any) -> int:
     return object.__hash__(self) if known is None else known
 
 
-def make_class(link: Asks, described: dict[str, Any], bases: tuple[type, ...]) -> type:
-    """The mirror of a class. ``bases`` are mirrors and built-in types. Raises TypeError when these do not fit."""
+def make_class(link: Asks, described: dict[str, Any], bases: tuple[type, ...], originals: Sequence[Any]) -> type:
+    """The mirror of a class. ``bases`` are mirrors and built-in types. Raises TypeError when these do not fit.
+
+    ``originals``: what it derives from over there; those that are classes of the standard library, as they are here.
+    """
     roots = tuple(base for base in bases if base is not object)
     if not any(isinstance(base, MirrorClass) for base in roots):
         roots = (Mirror, *roots)
@@ -213,13 +221,50 @@ def make_class(link: Asks, described: dict[str, Any], bases: tuple[type, ...]) -
         space["__hash__"] = _hash
     elif "__eq__" in space:
         space["__hash__"] = roots[-1].__hash__
-    seen_as = _CLASSES_SEEN_AS.get(described["qualname"])
+    seen_as = None
+    if not any(issubclass(base, BaseException) for base in roots):
+        seen_as = _seen_as(described, None if own_data else content, originals)
     if seen_as is not None:
-        space["__class__"] = property(lambda self: seen_as)
+        space["__class__"], space["_bassline_seen"] = property(lambda self: seen_as), seen_as
+    if (described["module"], described["qualname"]) in _CLASSES_SEEN_AS:
         space["__doc__"] = property(lambda self: link.ask("get", self, "__doc__"))
     if not own_data:
         space["__dict__"] = property(lambda self: link.ask("get", self, "__dict__"))
     return _metaclass(described["meta"])(described["name"], roots, space)
+
+
+def _seen_as(described: dict[str, Any], content: type | None, originals: Sequence[Any]) -> type | None:
+    """What ``isinstance`` takes a mirror for besides its own class. It says nothing about ``==``.
+
+    The class of the standard library that the original is of, or a stand-in for its own class that derives from the
+    same container or the same class of the standard library.
+    """
+    known = _CLASSES_SEEN_AS.get((described["module"], described["qualname"]))
+    if known is not None:
+        return known
+    try:
+        found = type_named(described["module"], described["qualname"])
+        return None if found.__module__ == "builtins" or found in _BY_VALUE else found
+    except Garbled:
+        pass  # a class of its own
+    base = content or next(filter(None, map(_seen_base, originals)), None)
+    if base is None:
+        return None
+    try:
+        return types.new_class(
+            described["name"], (base,), {}, lambda space: space.__setitem__("__module__", "solution")
+        )
+    except Exception:
+        return None
+
+
+def _seen_base(original: Any) -> type | None:
+    """The class that ``isinstance`` should find in what derives from ``original``."""
+    if isinstance(original, MirrorClass):
+        seen: type | None = vars(original).get("_bassline_seen")
+        return seen
+    plain = original in _BY_VALUE or original in _NOTHING_TO_SEE or not isinstance(original, type)
+    return None if plain or original.__module__ == "builtins" else original
 
 
 def _metaclass(operators: list[str]) -> type[MirrorClass]:

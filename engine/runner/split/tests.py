@@ -4,9 +4,11 @@ Nothing that comes from over there is believed beyond its data. A comparison tha
 by itself is noted; so is a process that ends or talks nonsense, whatever a test makes of it.
 """
 
+import contextlib
 import functools
 import io
 import random
+import re
 import sys
 import types
 import warnings
@@ -14,7 +16,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 from unittest import mock
 
-from engine.runner.split.crossing import Severed
+from engine.runner.split.chance import Generators
+from engine.runner.split.crossing import Letter, Severed
 from engine.runner.split.link import ROOT, Link, duplicate, operate
 from engine.runner.split.mirrors import OPERATORS, Mirror, MirrorClass
 from engine.runner.split.values import CannotCross, Garbled
@@ -22,7 +25,11 @@ from engine.runner.split.values import CannotCross, Garbled
 MODULES = ("tests", "__main__")  # where the tests' own classes say that they are defined
 _CALLABLE = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
 # Objects of the standard library that tests hand over and that lead nowhere from there.
-_HARMLESS = (io.StringIO, io.BytesIO, random.Random, types.SimpleNamespace, functools.partial)
+_HARMLESS: tuple[type, ...] = (
+    *(io.StringIO, io.BytesIO, random.Random, re.Match, functools.partial, type(functools.lru_cache(len))),
+    *(contextlib.nullcontext, contextlib.suppress, contextlib.closing, type(contextlib.contextmanager(iter)(()))),
+)
+_OF_NUMPY = ("Generator", "RandomState", "vectorize", "poly1d", "Polynomial")  # the same, by name
 _OF_GENERATORS = frozenset(("send", "throw", "close"))
 _OF_MOCKS = ("assert", "mock_", "call", "configure", "reset", "attach", "side_effect", "return_value", "method_calls")
 
@@ -30,7 +37,7 @@ _OF_MOCKS = ("assert", "mock_", "call", "configure", "reset", "attach", "side_ef
 class TestsLink(Link):
     """``soft``: a comparison was decided over there; ``ended``, ``forged``: why there is nobody to talk to any more.
 
-    ``uncrossable``: what the tests wanted to hand over and could not.
+    ``uncrossable``: why the tests cannot be kept apart, found when they wanted to hand over what cannot cross.
     """
 
     __test__ = False
@@ -41,6 +48,7 @@ class TestsLink(Link):
         self.soft = False
         self.ended = False
         self.forged = self.uncrossable = ""
+        self.generators = Generators()
         self.beat: Callable[[], None] = lambda: None  # after each question
 
     def ask(self, operation: str, *arguments: Any) -> Any:
@@ -62,11 +70,34 @@ class TestsLink(Link):
             return
         if _is_the_tests_own(value) or hasattr(kind, "__next__") or kind.__module__ in MODULES:
             return
+        if kind.__name__ in _OF_NUMPY and str(kind.__module__).partition(".")[0] == "numpy":
+            return
         if issubclass(kind, type) and issubclass(value, (*_HARMLESS, mock.NonCallableMock, BaseException)):
             return
-        name = f"the module {value.__name__}" if isinstance(value, types.ModuleType) else f"a {kind.__qualname__}"
-        self.uncrossable = self.uncrossable or name
+        name = f"the module {value.__name__}" if isinstance(value, types.ModuleType) else _with_article(kind)
+        self.refuse(f"they hand over {name}, which cannot leave their process")
         raise CannotCross(f"the tests hand over {name}, which has no form that could leave their process")
+
+    def refuse(self, reason: str) -> None:
+        """Notes why these tests cannot be kept apart from the candidate; the first reason counts."""
+        self.uncrossable = self.uncrossable or reason
+
+    def derived(self, name: str) -> None:
+        self.refuse(f"they derive a class from the candidate's (class {name})")
+
+    def put(self, value: Any, letter: Letter, depth: int = 0) -> Any:
+        try:
+            return super().put(value, letter, depth)
+        except CannotCross as why:
+            self.refuse(f"they hand over something that cannot leave their process: {why}")
+            raise
+
+    def _line(self, message: dict[str, Any]) -> bytes:
+        try:
+            return super()._line(message)
+        except CannotCross as why:
+            self.refuse(f"they hand over {why}, which is too much to leave their process at once")
+            raise
 
     def serve(self, operation: str, arguments: tuple[Any, ...]) -> Any:
         match operation, arguments:
@@ -107,6 +138,14 @@ class TestsLink(Link):
             raise AttributeError(f"{name!r} of the tests' {type(target).__name__!r} object cannot be set from here")
         return self._readable(target, name)
 
+    def news(self, letter: Letter) -> dict[str, Any]:
+        changed = self.generators.changes()
+        return {"chance": {name: self.put(state, letter) for name, state in changed.items()}} if changed else {}
+
+    def _take_back(self, letter: Letter) -> None:
+        super()._take_back(letter)
+        self.generators.repeat()
+
     def heard(self, message: dict[str, Any]) -> None:
         for stream, text in message.get("printed", ()):
             (sys.stderr if stream == "stderr" else sys.stdout).write(str(text))
@@ -115,16 +154,9 @@ class TestsLink(Link):
             if isinstance(kind, type) and issubclass(kind, Warning):
                 warnings.warn_explicit(str(text), kind, "solution.py", int(line), "solution", {})
 
-    def seed_both(self) -> None:
-        """From now on ``random.seed`` of the tests is the candidate's too, as in one process."""
-        here = random.seed
 
-        def seed(a: Any = None, version: int = 2) -> None:
-            here(a, version)
-            if not self.ended:
-                self.ask("seed", a)
-
-        random.seed = seed
+def _with_article(kind: type) -> str:
+    return f"{'an' if kind.__qualname__[0] in 'AEIOUaeiou' else 'a'} {kind.__qualname__}"
 
 
 def _is_the_tests_own(value: Any) -> bool:

@@ -8,12 +8,15 @@ import collections
 import dataclasses
 import datetime
 import decimal
+import enum
 import fractions
 import functools
 import importlib
+import ipaddress
 import pathlib
 import re
 import sys
+import time
 import types
 import uuid
 import zoneinfo
@@ -24,13 +27,23 @@ DEEPEST = 100  # tuples in tuples; lists and dicts may be nested at will
 _INT64 = range(-(2**63), 2**63)
 
 # Where a class is looked up that came by its name. Modules with an exception that ends or skips a test are not here.
-_MODULES = """
-argparse array ast asyncio.exceptions binascii builtins calendar collections collections.abc configparser contextlib
-copy csv dataclasses datetime decimal email.errors enum fractions functools getopt graphlib http io ipaddress itertools
-json json.decoder math multiprocessing numbers operator pathlib pickle queue random re shutil socket sqlite3 ssl
-statistics string struct subprocess tarfile tomllib types typing urllib.error uuid xml.etree.ElementTree zipfile zlib
-zoneinfo
+_MODULES = frozenset(
+    """
+argparse array ast asyncio.exceptions asyncio.queues binascii builtins calendar collections collections.abc
+concurrent.futures._base configparser contextlib copy csv dataclasses datetime dbm decimal email.errors email.message
+enum fractions ftplib functools getopt graphlib html.parser http http.client http.cookies imaplib io ipaddress itertools
+json json.decoder json.encoder locale logging lzma mailbox math multiprocessing netrc numbers operator pathlib plistlib
+pickle queue random re select shutil signal smtplib socket sqlite3 ssl statistics string struct subprocess tarfile
+textwrap threading time tokenize tomllib types typing urllib.error urllib.parse uuid wave xml.dom xml.dom.minidom
+xml.etree.ElementTree xml.parsers.expat xmlrpc.client zipfile zlib zoneinfo zoneinfo._common
 """.split()  # noqa: SIM905
+)
+
+# Built-in types that have no name among the built-ins.
+_UNNAMED = {
+    getattr(types, f"{name}Type"): f"{name}Type"
+    for name in ("None", "Ellipsis", "NotImplemented", "Function", "Method", "BuiltinFunction", "Generator")
+}
 
 
 class CannotCross(Exception):
@@ -93,6 +106,14 @@ PLAIN: dict[type, Plain] = {
     pathlib.PosixPath: Plain("path", _text, pathlib.PosixPath),
     pathlib.PurePosixPath: Plain("pure-path", _text, pathlib.PurePosixPath),
     re.Pattern: Plain("pattern", _fields("pattern", "flags"), re.compile),
+    ipaddress.IPv4Address: Plain("ipv4-address", _text, ipaddress.IPv4Address),
+    ipaddress.IPv6Address: Plain("ipv6-address", _text, ipaddress.IPv6Address),
+    ipaddress.IPv4Network: Plain("ipv4-network", _text, ipaddress.IPv4Network),
+    ipaddress.IPv6Network: Plain("ipv6-network", _text, ipaddress.IPv6Network),
+    ipaddress.IPv4Interface: Plain("ipv4-interface", _text, ipaddress.IPv4Interface),
+    ipaddress.IPv6Interface: Plain("ipv6-interface", _text, ipaddress.IPv6Interface),
+    pathlib.PureWindowsPath: Plain("windows-path", _text, pathlib.PureWindowsPath),
+    time.struct_time: Plain("struct-time", tuple, lambda *parts: time.struct_time(parts)),
 }
 _BY_TAG = {plain.tag: (kind, plain.build) for kind, plain in PLAIN.items()}
 
@@ -108,8 +129,7 @@ def put(value: Any, other: Convert, depth: int = 0) -> Any:
         return value if value in _INT64 else ["int", hex(value)]
     plain = PLAIN.get(kind)
     if plain is None:
-        scalar = _put_numpy(value)
-        return other(value, depth) if scalar is None else scalar
+        return other(value, depth)
     if depth > DEEPEST:
         raise CannotCross(f"a value is nested more than {DEEPEST} deep")
     return [plain.tag, *[put(part, other, depth + 1) for part in plain.parts(value)]]
@@ -125,8 +145,6 @@ def get(wire: Any, other: Convert, depth: int = 0) -> Any:
         tag, *parts = wire
         if tag == "int":
             return int(parts[0], 16)
-        if tag == "numpy":
-            return _get_numpy(*parts)
         if tag not in _BY_TAG:
             return other(wire, depth)
         if depth > DEEPEST:
@@ -142,38 +160,13 @@ def get(wire: Any, other: Convert, depth: int = 0) -> Any:
     return value
 
 
-def _put_numpy(value: Any) -> list[Any] | None:
-    """A numpy number, exactly; None for everything else."""
-    if type(value).__module__ != "numpy" or not isinstance(value, sys.modules["numpy"].generic):
-        return None
-    if value.dtype.hasobject:
-        raise CannotCross("a numpy value that holds objects")
-    return ["numpy", dtype_name(value), pack(value.tobytes())]
-
-
-def dtype_name(value: Any) -> str:
-    """``value``'s dtype in a form that ``dtype_of`` reads."""
-    if value.dtype.hasobject or value.dtype.names:
-        raise CannotCross("a numpy array of objects or records")
-    return str(value.dtype.str)
-
-
-def dtype_of(name: str) -> Any:
-    if re.fullmatch(r"[<>|=]?[biufcSUMm]\d*(\[\w+\])?", name) is None:
-        raise Garbled("a numpy type that is none")
-    return importlib.import_module("numpy").dtype(name)
-
-
-def _get_numpy(name: str, data: str) -> Any:
-    dtype = dtype_of(name)
-    return importlib.import_module("numpy").frombuffer(unpack(data), dtype)[0]
-
-
 def name_of_type(kind: type) -> list[str] | None:
-    """Where to find a class of the standard library; None for every other."""
-    if kind.__module__ not in _MODULES:
+    """Where to find a class of the standard library, or an exception of numpy's; None for every other."""
+    if kind in _UNNAMED:
+        return ["types", _UNNAMED[kind]]
+    path = [str(kind.__module__), kind.__qualname__]
+    if path[0] not in _MODULES and not _is_numpy_exception(kind):
         return None
-    path = [kind.__module__, kind.__qualname__]
     try:
         return path if type_named(*path) is kind else None
     except Garbled:
@@ -182,21 +175,56 @@ def name_of_type(kind: type) -> list[str] | None:
 
 @functools.cache
 def type_named(module: str, name: str) -> type:
-    """The class of the standard library by that name. Raises Garbled when it is not one that may cross."""
-    if module in _MODULES:
+    """The class by that name, from where it is defined. Raises Garbled when it is not one that may cross."""
+    of_numpy = isinstance(module, str) and module.partition(".")[0] == "numpy" and module in sys.modules
+    if module in _MODULES or of_numpy:
         found = functools.reduce(lambda at, part: getattr(at, part, None), name.split("."), _import(module))
-        if isinstance(found, type):
+        if module == "types" and name in _UNNAMED.values():
+            return getattr(types, name)
+        if isinstance(found, type) and found.__module__ == module and (not of_numpy or _is_numpy_exception(found)):
             return found
     raise Garbled(f"a class that cannot be named: {module}.{name}"[:200])
 
 
+def _is_numpy_exception(kind: type) -> bool:
+    return str(kind.__module__).partition(".")[0] == "numpy" and issubclass(kind, Exception)
+
+
+def put_member(value: Any, convert: Callable[[Any], Any]) -> list[Any] | None:
+    """A member of an enum, or a named tuple, that the standard library defines, such as ``HTTPStatus.OK``."""
+    kind = type(value)
+    member = isinstance(kind, enum.EnumMeta)
+    if not member and not (issubclass(kind, tuple) and hasattr(kind, "_make")):
+        return None
+    name = name_of_type(kind)
+    if name is None:
+        return None
+    if member:
+        return ["member", *name, convert(value.value)]
+    return ["named-tuple", *name, convert(tuple(tuple.__iter__(value)))]
+
+
+def get_member(tag: str, module: Any, name: Any, value: Any) -> Any:
+    kind: Any = type_named(module, name)
+    made: Any = None
+    if tag == "member" and isinstance(kind, enum.EnumMeta):
+        made = kind(value)
+    elif tag == "named-tuple" and issubclass(kind, tuple) and hasattr(kind, "_make") and type(value) is tuple:
+        made = kind._make(value)
+    if type(made) is not kind:
+        raise Garbled("a value of another type than it says")
+    return made
+
+
 def name_of_function(value: Any) -> list[str] | None:
-    """Where to find a function of the standard library, such as ``len``, ``math.sqrt`` or ``str.lower``."""
+    """Where to find a function of the standard library or numpy, such as ``len``, ``str.lower`` or ``np.sin``."""
     module = getattr(value, "__module__", None) or getattr(getattr(value, "__objclass__", None), "__module__", None)
     name = getattr(value, "__qualname__", None)
+    if type(value).__name__ == "ufunc" and type(value).__module__ == "numpy":
+        module, name = "numpy", value.__name__
     if not isinstance(module, str) or not isinstance(name, str):
         return None
-    if module.partition(".")[0] not in sys.stdlib_module_names and module != "builtins":
+    if module.partition(".")[0] not in (*sys.stdlib_module_names, "builtins", "numpy"):
         return None
     try:
         return [module, name] if function_named(module, name) is value else None

@@ -460,8 +460,53 @@ def test_a_command_s_exit_code_decides_and_is_labelled(bench: Bench) -> None:
     assert "exit code" in report.lamps["verdict"]
 
 
-def test_a_value_of_the_tests_that_cannot_cross_is_no_candidate_s_fault(bench: Bench) -> None:
-    tests = "import os\nfrom solution import add\ndef test_a():\n    assert add(os, 2) == 3\n"
-    report = bench.run("def add(a, b): return 3\n", tests)
-    assert report.verdict == "infra"
-    assert report.why.startswith("Your tests hand over the module os, which cannot leave their process;")
+HANDED_OVER = {
+    "the module os": "import os as x\n",
+    "a Connection": "import sqlite3\nx = sqlite3.connect(':memory:')\n",
+    "an Element": "import xml.etree.ElementTree as E\nx = E.fromstring('<a/>')\n",
+    "a value is nested more than 100 deep": "x = ()\nfor _ in range(300): x = (x,)\n",
+    "more than 16 MiB": "x = bytes(20 << 20)\n",
+}
+
+
+@pytest.mark.parametrize("name", HANDED_OVER)
+def test_what_cannot_leave_the_tests_process_is_asked_for_and_then_works(name: str, bench: Bench) -> None:
+    tests = HANDED_OVER[name] + "from solution import add\ndef test_a():\n    assert add(x, 2) == 3\n"
+    right = "def add(a, b): return 3\n"
+    assert name in bench.asks(right, tests)
+    report = bench.run(right, tests, same_process=True)
+    assert (report.verdict, report.mode) == ("pass", "in-process")
+    assert bench.run("def add(a, b): return 4\n", tests, same_process=True).verdict == "fail"
+
+
+def test_the_agreement_counts_also_where_the_reason_comes_out_on_the_way(own_bench: Bench) -> None:
+    tests = "import queue\nfrom solution import add\ndef test_a():\n    assert add(queue.Queue(), 2) == 3\n"
+    report = own_bench.run("def add(a, b): return 3\n", tests, same_process=True, consent=True)
+    assert (report.verdict, report.mode) == ("pass", "in-process")
+
+
+LIBRARY = """
+import time
+from solution import add
+def busy(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end: pass
+def test_own_time():
+    for _ in range(4): busy(0.4); assert add(1, 2) == 3
+def test_the_candidate():
+    assert add(3, 4) == 7
+"""
+
+
+def test_a_limit_is_about_the_candidate_and_not_about_the_tests(bench: Bench) -> None:
+    slow = "import time\ndef add(a, b):\n    if a == 3: time.sleep(9)\n    return a + b\n"
+    report = bench.run(slow, LIBRARY, test_timeout_s=1.0)
+    assert [t.outcome for t in report.tests] == ["passed", "timeout"]
+    assert report.tests[1].why == "It took longer than 1 s."
+    assert bench.run(ADD, LIBRARY, test_timeout_s=1.0).verdict == "pass"
+
+
+def test_a_test_that_hangs_by_itself_ends_too(bench: Bench) -> None:
+    tests = "from solution import add\ndef test_a():\n    add(1, 2)\n    while True: pass\n"
+    report = bench.run(ADD, tests, test_timeout_s=0.2, total_timeout_s=20.0)
+    assert [t.outcome for t in report.tests] == ["timeout"]
