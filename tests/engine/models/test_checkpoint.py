@@ -90,6 +90,12 @@ class TestTies:
         untied = float_logits(tiny_folder("plain"))
         assert far(read(rewrite(tiny_folder(), tie_word_embeddings=True)), untied) < 0.1
 
+    def test_the_config_then_says_so_too(self, tiny_folder, read):
+        """Whoever reads it next, an older transformers too, must not tie what the files hold apart."""
+        checkpoint = open_checkpoint(rewrite(tiny_folder(), tie_word_embeddings=True))
+        assert not checkpoint.config.tie_word_embeddings
+        assert not checkpoint.model.config.tie_word_embeddings
+
     def test_the_same_head_twice(self, tiny_folder, read):
         def same(tensors):
             return tensors | {"lm_head.weight": tensors["model.embed_tokens.weight"].clone()}
