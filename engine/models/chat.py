@@ -4,17 +4,14 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from jinja2 import TemplateError
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from engine.contract import BadRequest, Request, Turn
+from engine.models.chat_template import ERRORS, MARK, SOME_TEXT, ChatTemplate, arrives, check_arrival
 from engine.models.infilling import FILE_MARKS, PREFIX, SUFFIX, layout_of
 
-# Stands for the text of one turn while the template is rendered. Private-use letters: no template holds them.
-_MARK = "\ue0fb"
-_PLACEHOLDER = re.compile(f"{_MARK}(.){_MARK}")
-_SOME_TEXT = f"{_MARK}\ue100{_MARK}"
+_PLACEHOLDER = re.compile(f"{MARK}(.){MARK}")  # stands for the text of one turn while the template is rendered
 
 # Texts by which models end a turn or a document. A GGUF names only one of a model's ends.
 _END_TEXTS = (
@@ -36,7 +33,7 @@ class PromptEncoder:
     """Encodes with one tokenizer. A prompt without control tokens gets exactly the ids the stock calls give."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast):
-        self._tokenizer = tokenizer
+        self._tokenizer, self._template = tokenizer, ChatTemplate(tokenizer)
         self._added = {token.content: (id_, token) for id_, token in tokenizer.added_tokens_decoder.items()}
         longest_first = sorted(self._added, key=len, reverse=True)
         self._control = re.compile("|".join(map(re.escape, longest_first))) if longest_first else re.compile("(?!)")
@@ -75,8 +72,8 @@ class PromptEncoder:
         ``system``, or the template's own, comes in front. What one prompt is encoded to is the beginning of what the
         next one is, wherever the template lets an earlier turn be what it was: its keys and values can be kept.
         """
-        if not self._tokenizer.chat_template:
-            raise BadRequest("This model has no chat template; choose the completion mode.")
+        if self._template.why_not:
+            raise BadRequest(self._template.why_not)
         if self._control.search(system):
             raise BadRequest("The system prompt holds a control token of this model; take it out.")
         said = [*turns, Turn("user", prompt)]
@@ -84,17 +81,21 @@ class PromptEncoder:
             first = next(at for at, turn in enumerate(said) if turn.role == "user")
             said[first] = Turn("user", f"{system}\n\n{said[first].text}")
             system = ""
-        texts = [turn.text for turn in said]
         shown = [Turn(turn.role, self._stand_in(at, turn.text)) for at, turn in enumerate(said)]
+        if not arrives(shown[-1].text, self._render(shown, system)):
+            # The template takes the prompt itself for something, such as the end of thoughts: it never gets to see it.
+            shown[-1] = Turn("user", _placeholder(len(said) - 1))
+            check_arrival(shown[-1].text, self._render(shown, system))
+        return self._ids_of(said, shown, system)
+
+    def _ids_of(self, said: Sequence[Turn], shown: Sequence[Turn], system: str) -> list[int]:
+        texts = [turn.text for turn in said]
         ids: list[int] = []
         known = ""  # what is encoded: up to where an answer begins
         for at, turn in enumerate(said):
             if turn.role != "user":
                 continue
-            try:
-                rendered = self._render(shown[: at + 1], system)
-            except TemplateError as error:
-                raise BadRequest(f"This model's chat template does not take these turns: {error}.") from error
+            rendered = self._render(shown[: at + 1], system)
             if not rendered.startswith(known):
                 ids, known = [], ""
             ids += self._encoded(rendered[len(known) :], texts)
@@ -116,16 +117,15 @@ class PromptEncoder:
 
     def _stand_in(self, at: int, text: str) -> str:
         """What the template is given for the text of turn ``at``: a placeholder where control tokens were typed."""
-        harmless = not self._control.search(text) and _MARK not in text
-        return text if harmless else f"{_MARK}{chr(0xE100 + at)}{_MARK}"
+        harmless = not self._control.search(text) and MARK not in text
+        return text if harmless else _placeholder(at)
 
-    def _render(self, turns: Sequence[Turn], system: str = "", answer: str | None = None) -> str:
-        messages = [{"role": "system", "content": system}] if system else []
-        messages += [{"role": turn.role, "content": turn.text} for turn in turns]
-        if answer is not None:
-            messages.append({"role": "assistant", "content": answer})
-        rendered = self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=answer is None)
-        return str(rendered)
+    def _render(self, turns: Sequence[Turn], system: str) -> str:
+        try:
+            return self._template.render(turns, system)
+        except ERRORS as error:
+            reason = str(error).strip().rstrip(".") or type(error).__name__
+            raise BadRequest(f"This model's chat template does not take these turns: {reason}.") from error
 
     def _encoded(self, rendered: str, texts: Sequence[str]) -> list[int]:
         """Ids of a stretch of the rendered conversation; ``texts`` stand where their placeholders are."""
@@ -145,10 +145,11 @@ class PromptEncoder:
         return ids
 
     def _takes_system(self, system: str) -> bool:
-        """Some templates refuse a system turn, some drop it without a word."""
         try:
-            return system in self._render([Turn("user", _SOME_TEXT)], system)
-        except TemplateError:
+            return self._template.takes_system and arrives(
+                system, self._template.render([Turn("user", SOME_TEXT)], system)
+            )
+        except ERRORS:
             return False
 
     def _end_of_turn(self) -> int | None:
@@ -156,10 +157,10 @@ class PromptEncoder:
         if not self._tokenizer.chat_template:
             return None
         try:
-            rendered = self._render([Turn("user", "question")], answer=_SOME_TEXT)
-        except (TemplateError, TypeError, ValueError, KeyError):
+            rendered = self._template.render([Turn("user", "question")], answer=SOME_TEXT)
+        except ERRORS:
             return None
-        _, _, after = rendered.rpartition(_SOME_TEXT)
+        _, _, after = rendered.rpartition(SOME_TEXT)
         first = self._control.match(after.lstrip())
         return self._added[first.group()][0] if first else None
 
@@ -209,3 +210,7 @@ class PromptEncoder:
             if getattr(full, part) is not None:
                 setattr(plain, part, getattr(full, part))
         return plain
+
+
+def _placeholder(at: int) -> str:
+    return f"{MARK}{chr(0xE100 + at)}{MARK}"

@@ -253,7 +253,14 @@ def _listing(order: _Order) -> tuple[str, list[_File]]:
         if way := obstacle(error, constants.ENDPOINT):
             raise DownloadFailed(f"The hub cannot be reached for {name}: {way}.") from error
         raise DownloadFailed(f"The hub did not say what {name} holds ({_reason(error)}); try again later.") from error
-    files = [_file(sibling) for sibling in info.siblings or () if _wanted(sibling.rfilename, order.file)]
+    siblings = info.siblings or ()
+    files = [_file(sibling) for sibling in siblings if _wanted(sibling.rfilename, order.file)]
+    if not order.file and files and not any(file.name.endswith(".safetensors") for file in files):
+        others = sorted(one.rfilename for one in siblings if one.rfilename.endswith((".gguf", ".bin", ".pth", ".pt")))
+        raise ModelNotFound(
+            f"{name} on the hub holds no safetensors{f', but {others[0]}' if others else ''}; choose a repository "
+            "with safetensors, or fetch a GGUF and name the file."
+        )
     if not files:
         raise ModelNotFound(f"{name} on the hub holds no {order.file or 'safetensors'}.")
     return str(info.sha), files

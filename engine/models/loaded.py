@@ -7,7 +7,7 @@ from functools import cached_property
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from engine.contract import Request
+from engine.contract import BadRequest, Request
 from engine.models.chat import PromptEncoder
 from engine.selection.thoughts import is_mark
 
@@ -34,9 +34,17 @@ class LoadedModel:
         """Token ids that the answers to ``request`` go on from: its turns and prompt as its mode lays them out.
 
         Control tokens in what a person wrote are ordinary characters. Raises BadRequest when the model knows no such
-        mode.
+        mode, or where its tokenizer has tokens that its weights know nothing of.
         """
-        return self._encoder.ids(request)
+        ids = self._encoder.ids(request)
+        rows = self.module.get_input_embeddings().num_embeddings  # type: ignore[operator]
+        if (strange := max(ids, default=0)) >= rows:
+            token = self.tokenizer.convert_ids_to_tokens(strange)
+            raise BadRequest(
+                f"The tokenizer of {self.name} does not fit its weights: token {token!r} has the number {strange}, and "
+                f"the weights end at {rows - 1}; choose another mode, or another version of the model."
+            )
+        return ids
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids``, control tokens left out, but for those between which a model thinks."""
@@ -61,3 +69,8 @@ class LoadedModel:
     @cached_property
     def _encoder(self) -> PromptEncoder:
         return PromptEncoder(self.tokenizer)
+
+
+def vocabulary_of(tokenizer: PreTrainedTokenizerFast) -> int:
+    """One more than the largest token id: where ids are left out in between, that is more than there are tokens."""
+    return max(tokenizer.get_vocab().values(), default=-1) + 1

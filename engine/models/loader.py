@@ -5,17 +5,19 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoTokenizer, GenerationConfig, PretrainedConfig, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerFast
 
 from engine.contract import LoadCancelled, Loading
 from engine.models.chat import PromptEncoder
 from engine.models.child import Cancelled, Progress
 from engine.models.conversion import WEIGHTS, Manifest, read_manifest
+from engine.models.ends import declared_ends
 from engine.models.errors import PrecisionNotAvailable, UnsupportedModel, WrongFile
-from engine.models.loaded import LoadedModel
+from engine.models.loaded import LoadedModel, vocabulary_of
 from engine.models.preparation import Prepared, prepare
+from engine.models.skeleton import from_folder_errors
 from engine.models.weight_only import quantize_weights
-from engine.models.weights import from_folder_errors, load_float, load_int8
+from engine.models.weights import load_float, load_int8
 
 CPU = torch.device("cpu")
 
@@ -63,7 +65,7 @@ def load_prepared(prepared: Prepared, *, progress: Progress, cancelled: Cancelle
     device = _device(prepared.device)
     manifest = read_manifest(prepared.folder)
     stage(0)
-    tokenizer = _tokenizer(prepared.folder)
+    tokenizer, ends = _tokenizer(prepared.folder), declared_ends(prepared.folder)
     stage(1)
     module = _module(prepared, manifest, device)
     stage(2)
@@ -74,8 +76,8 @@ def load_prepared(prepared: Prepared, *, progress: Progress, cancelled: Cancelle
         device=device,
         precision=prepared.precision,
         context=_context(module.config, prepared),
-        vocabulary=manifest.vocabulary if manifest else len(tokenizer),
-        eos_ids=PromptEncoder(tokenizer).end_ids() | _generation_ends(prepared.folder),
+        vocabulary=min(manifest.vocabulary if manifest else vocabulary_of(tokenizer), _rows(module)),
+        eos_ids=PromptEncoder(tokenizer).end_ids() | ends,
     )
 
 
@@ -88,7 +90,7 @@ def _device(name: str) -> torch.device:
 
 def _tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     with from_folder_errors(folder):
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise UnsupportedModel(f"The model in {folder} has no tokenizer.json, which Bassline needs.")
     tokenizer.clean_up_tokenization_spaces = False  # would eat blanks before punctuation
@@ -122,8 +124,7 @@ def _context(config: PretrainedConfig, prepared: Prepared) -> int:
     return int(context)
 
 
-def _generation_ends(folder: Path) -> frozenset[int]:
-    if not (folder / "generation_config.json").is_file():
-        return frozenset()
-    ends = GenerationConfig.from_pretrained(folder).eos_token_id
-    return frozenset([ends] if isinstance(ends, int) else ends or [])
+def _rows(module: torch.nn.Module) -> int:
+    """Token ids that the model has numbers for; a tokenizer may know more, such as a padding token added later."""
+    rows: int = module.get_input_embeddings().num_embeddings  # type: ignore[operator]
+    return rows

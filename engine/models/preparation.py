@@ -11,13 +11,19 @@ from engine.models.catalog import Entry, PublishedFile
 from engine.models.child import Cancelled, Progress
 from engine.models.conversion import FORMAT, convert, read_manifest
 from engine.models.errors import DownloadFailed
-from engine.models.folders import check_weights_folder
+from engine.models.folders import check_weights_folder, read_json, stored_tensors
+from engine.models.kinds import check_kind
 from engine.models.lock import alone
 from engine.models.memory_plan import MemoryPlan, Part
 from engine.models.names import Named, resolve
+from engine.models.quantization import scales_of
 from engine.models.shape import Shape
 from engine.models.shapes import shape_of_folder, shape_of_gguf
 from engine.session import paths
+
+_READING = 2  # raise it when something else is made of the same files; the catalog's own files never were read wrongly
+_JSON = ("config.json", "generation_config.json", "tokenizer_config.json", "special_tokens_map.json")
+_TOKENIZER = ("tokenizer.json", "chat_template.jinja", "chat_template.json")
 
 
 @dataclass(frozen=True)
@@ -134,11 +140,18 @@ class _Work:
 
     def _from_folder(self, name: str, folder: Path) -> Path:
         """Float precisions load from safetensors as they are, and so do those that a GPU makes of them; a CPU's int8 is
-        converted."""
+        converted. What cannot be run is refused before torch is imported."""
         weights = check_weights_folder(folder)
+        for file in _JSON:
+            if (folder / file).is_file():
+                read_json(folder / file)
+        config = read_json(folder / "config.json")
+        check_kind(name, folder, config)
+        scales_of(name, config, stored_tensors(weights))
         if self.named.device != "cpu" or self.named.precision != "int8":
             return folder
-        return self._converted(name, _fingerprint(weights), lambda: folder)
+        beside = [folder / file for file in (*_JSON, *_TOKENIZER) if (folder / file).is_file()]
+        return self._converted(name, _fingerprint([*weights, *beside]), lambda: folder)
 
     def _converted(self, name: str, key: str, source: Callable[[], Path]) -> Path:
         """The converted folder; ``source`` is asked for what to convert only where there is none yet."""
@@ -175,4 +188,4 @@ def as_file_name(name: str) -> str:
 def _fingerprint(files: list[Path]) -> str:
     """Tells files apart without reading gigabytes: names, sizes and times of change."""
     stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    return repr(sorted(stats))
+    return f"{_READING} {sorted(stats)}"

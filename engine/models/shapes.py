@@ -3,12 +3,12 @@
 What a memory plan needs, and no more; names that differ between architectures are looked up under all of them.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.models.folders import check_weights_folder, tensor_sizes
+from engine.models.errors import WrongFile
+from engine.models.folders import check_weights_folder, read_json, tensor_sizes
 from engine.models.gguf_file import read_header
 from engine.models.shape import Shape
 
@@ -48,8 +48,8 @@ def shape_of_folder(folder: Path) -> Shape | None:
     sizes = tensor_sizes(check_weights_folder(folder))
     has_head = any(name.endswith(("lm_head.weight", "embed_out.weight")) for name in sizes)
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except ValueError:
+        config = read_json(folder / "config.json")
+    except WrongFile:  # loading will say so; a list of models goes on without its shape
         return None
     return shape_of_config(config, sum(sizes.values()), tied=not has_head)
 

@@ -1,17 +1,15 @@
 """A folder of config and weights to a module that computes."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
-from accelerate import init_empty_weights
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig
+from transformers import AutoConfig
 
-from engine.models.errors import UnsupportedModel, WrongFile
+from engine.models.checkpoint import Checkpoint, open_checkpoint
+from engine.models.skeleton import empty_model, ties_of
 from kernels.elementwise import compile_elementwise
 from kernels.int8_linear import Int8Linear, join_siblings, quantize_weight
 
@@ -24,26 +22,24 @@ DTYPES = {
 _INT8, _SCALE = ".int8", ".scale"  # in the place of ".weight" for a quantised linear layer
 
 
-def empty_model(config: PretrainedConfig) -> nn.Module:
-    """The module with parameters that take no memory yet; its buffers (rotary frequencies) are real."""
-    with init_empty_weights(include_buffers=False):
-        model: nn.Module = AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
-    return model.eval()
+def quantized_tensors(tensors: Iterable[tuple[str, torch.Tensor]], model: nn.Module) -> dict[str, torch.Tensor]:
+    """Every linear layer's weight as int8 and scales, all else float32.
 
-
-def quantized_tensors(tensors: Iterable[tuple[str, torch.Tensor]], config: PretrainedConfig) -> dict[str, torch.Tensor]:
-    """Every linear layer's weight as int8 and scales, all else float32. A head tied to the embedding gets its own."""
-    linear = {name for name, module in empty_model(config).named_modules() if isinstance(module, nn.Linear)}
+    ``model``: the module without weights. A linear layer that is tied (a head to the embedding) gets its own, unless
+    ``tensors`` have one.
+    """
+    linear = {name for name, module in model.named_modules() if isinstance(module, nn.Linear)}
     state: dict[str, torch.Tensor] = {}
     for name, tensor in tensors:
         layer = name.removesuffix(".weight")
         if layer in linear and name != layer:
-            state[layer + _INT8], state[layer + _SCALE] = quantize_weight(tensor)
+            state[layer + _INT8], state[layer + _SCALE] = quantize_weight(tensor.float())
         else:
             state[name] = tensor.float().contiguous()
-    if config.tie_word_embeddings and "lm_head" in linear:
-        embedding = state["model.embed_tokens.weight"]
-        state["lm_head" + _INT8], state["lm_head" + _SCALE] = quantize_weight(embedding)
+    for target, source in ties_of(model).items():
+        layer = target.removesuffix(".weight")
+        if layer in linear and layer + _INT8 not in state:
+            state[layer + _INT8], state[layer + _SCALE] = quantize_weight(state[source])
     return state
 
 
@@ -66,38 +62,20 @@ def load_int8(folder: Path, weights: Path) -> nn.Module:
 
 
 def load_float(folder: Path, precision: str, device: torch.device) -> nn.Module:
-    """The model of any folder with safetensors, in a float precision, on ``device``.
+    """The model of any folder with safetensors, in a float precision, on ``device``; every weight is from the folder.
 
     On ``cuda`` without a number, a model that exceeds the first GPU is spread over all (accelerate's placement).
+    Raises WrongFile or UnsupportedModel.
     """
-    spread = device == torch.device("cuda") and _exceeds_first_gpu(folder, DTYPES[precision])
-    with from_folder_errors(folder):
-        model: nn.Module = AutoModelForCausalLM.from_pretrained(
-            folder,
-            dtype=DTYPES[precision],
-            attn_implementation="eager",
-            local_files_only=True,
-            device_map="auto" if spread else None,
-        )
+    checkpoint = open_checkpoint(folder)
+    spread = device == torch.device("cuda") and _exceeds_first_gpu(checkpoint, DTYPES[precision])
+    model = checkpoint.load(DTYPES[precision], spread=spread)
     return model if spread else model.to(device)
 
 
-def _exceeds_first_gpu(folder: Path, dtype: torch.dtype) -> bool:
+def _exceeds_first_gpu(checkpoint: Checkpoint, dtype: torch.dtype) -> bool:
     """Whether the weights and a tenth more, for keys, values and workspace, do not fit where there is another GPU."""
     if torch.cuda.device_count() < 2:
         return False
-    model = empty_model(AutoConfig.from_pretrained(folder, local_files_only=True))
-    size = sum(parameter.numel() for parameter in model.parameters()) * dtype.itemsize
+    size = sum(parameter.numel() for parameter in checkpoint.model.parameters()) * dtype.itemsize
     return size * 1.1 > torch.cuda.mem_get_info(0)[0]
-
-
-@contextmanager
-def from_folder_errors(folder: Path) -> Iterator[None]:
-    """Turn what transformers and safetensors raise about a bad folder into a sentence."""
-    try:
-        yield
-    except SafetensorError as error:
-        raise WrongFile(f"The weights in {folder} are damaged or cut off; fetch them again.") from error
-    except (OSError, ValueError, KeyError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise UnsupportedModel(f"The model in {folder} cannot be loaded: {reason}") from error

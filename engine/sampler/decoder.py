@@ -7,7 +7,7 @@ keys and values (Bifurcated attention, arXiv 2403.08845).
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, takewhile
 
 import torch
 from torch import Tensor
@@ -118,7 +118,7 @@ class Decoder:
         self.costs.context = sum(row.position for row in rows) // len(rows)
         # No draft beyond the last token that may be committed; the target's own token needs one place.
         counts = [min(count, row.room - 1) for count, row in zip(self.policy.plan(rows), rows, strict=True)]
-        proposals = self.policy.choose(self.drafter.propose(rows, counts))
+        proposals = self.policy.choose(self._known(self.drafter.propose(rows, counts)))
         drafted = time.perf_counter()
         verifying = Stopwatch(self.target.device)
         logits = self.target.forward(
@@ -156,6 +156,13 @@ class Decoder:
             seconds=times.draft + times.verify,
             regular_seconds=self.costs.seconds(len(rows)),
         )
+
+    def _known(self, proposals: Proposals) -> Proposals:
+        """Without guesses, copied from a prompt perhaps, that the target has no logit for, and what follows them."""
+        last = self.target.vocabulary - 1
+        if max((max(row, default=0) for row in proposals.tokens), default=0) <= last:
+            return proposals
+        return proposals.cut([sum(1 for _ in takewhile(lambda id_: id_ <= last, row)) for row in proposals.tokens])
 
     def _judge(self, rows: Sequence[Row], logits: Tensor, proposals: Proposals) -> Judged:
         """Which drafts stay, and what follows them. ``logits`` ``[T, V]``, row by row."""

@@ -1,5 +1,9 @@
 """Does this model really run in a ragged batch? Asked at load, against its own stock attention."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -8,6 +12,7 @@ from engine.sampler.faults import is_out_of_memory
 from engine.sampler.ragged_model import RaggedModel
 
 PROMPT, SUFFIXES = 9, (7, 3)  # tokens: uneven on purpose
+WINDOW = 6  # tokens that a sliding window is narrowed to, so that the check looks behind it
 # Root mean square difference of the logits, as a share of their spread. A wrong mask or scale moves them by about
 # the spread itself. Row-scaled int8 rounds activations, so the last bits of attention move its logits by a tenth,
 # in stock transformers (with cache against without) just as much.
@@ -39,16 +44,30 @@ def refuse_by_name(module: nn.Module, name: str) -> None:
 def longest_context(module: nn.Module, context: int) -> int:
     """``context``, or the length at which one row's RoPE would start to change another's."""
     config = module.config.get_text_config()  # type: ignore[union-attr, operator]
-    rope = getattr(config, "rope_parameters", None) or {}
-    if rope.get("rope_type") in UNBATCHABLE_ROPE:
-        original = rope.get("original_max_position_embeddings") or config.max_position_embeddings
-        return min(context, int(original))
+    said = getattr(config, "rope_parameters", None) or {}
+    by_kind = [kind for kind in said.values() if isinstance(kind, dict)]  # of layer, where they differ in this
+    for rope in by_kind or [said]:
+        if rope.get("rope_type") in UNBATCHABLE_ROPE:
+            original = rope.get("original_max_position_embeddings") or config.max_position_embeddings
+            context = min(context, int(original))
     return context
 
 
-@torch.inference_mode()
 def check_ragged(model: RaggedModel, name: str, precision: str) -> None:
-    """Two uneven rows behind one prompt against stock eager attention, row by row; raises UnsupportedModel."""
+    """Two uneven rows behind one prompt against stock eager attention, row by row; raises UnsupportedModel.
+
+    A sliding window is wider than what can be read for a check, and some models apply theirs where only stock
+    attention sees it: they are asked once more with a narrow one.
+    """
+    _compare(model, name, precision)
+    if _has_window(model.module):
+        with _narrow_window(model.module):
+            # A plain door of its own: nothing that ``model`` has captured or compiled may know of this window.
+            _compare(RaggedModel(model.module, model.vocabulary), name, precision, "behind its sliding window ")
+
+
+@torch.inference_mode()
+def _compare(model: RaggedModel, name: str, precision: str, where: str = "") -> None:
     vocabulary = min(model.vocabulary, 1000)
     generator = torch.Generator().manual_seed(0)
     prompt, *suffixes = (
@@ -71,9 +90,42 @@ def check_ragged(model: RaggedModel, name: str, precision: str) -> None:
     worst = ((got - want).float().std(-1) / want.float().std(-1)).max().item()
     if not worst <= TOLERANCE[precision]:
         raise UnsupportedModel(
-            f"{name} gives other results in a ragged batch than alone (logits differ by {worst:.2g} of their spread); "
-            "choose another model."
+            f"{name} gives other results in a ragged batch than alone {where}(logits differ by {worst:.2g} of their "
+            "spread); choose another model."
         )
+
+
+def _has_window(module: nn.Module) -> bool:
+    """Whether a text can grow longer than the model's sliding window."""
+    config = module.config.get_text_config()  # type: ignore[union-attr, operator]
+    window, longest = getattr(config, "sliding_window", None), getattr(config, "max_position_embeddings", None)
+    return isinstance(window, int) and window > WINDOW and (longest is None or window < longest)
+
+
+@contextmanager
+def _narrow_window(module: nn.Module) -> Iterator[None]:
+    """Every sliding window of ``module``, in its config and in its layers, as ``WINDOW`` tokens for a while."""
+    config = module.config.get_text_config()  # type: ignore[union-attr, operator]
+    before = getattr(module.config, "_attn_implementation", None)
+    wide = config.sliding_window
+    parts = list(module.modules())
+    owners: dict[int, Any] = {
+        id(one): one for one in (config, *parts, *(getattr(part, "config", None) for part in parts))
+    }
+    narrowed = [one for one in owners.values() if _window_of(one) == wide]
+    try:
+        for one in narrowed:
+            one.sliding_window = WINDOW
+        yield
+    finally:
+        for one in narrowed:
+            one.sliding_window = wide
+        module.set_attn_implementation(before)  # type: ignore[operator]
+
+
+def _window_of(one: object) -> int | None:
+    window = getattr(one, "sliding_window", None)
+    return window if isinstance(window, int) else None
 
 
 def _stock_logits(model: RaggedModel, tokens: list[int]) -> torch.Tensor:

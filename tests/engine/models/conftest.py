@@ -25,9 +25,19 @@ WIDTH, HIDDEN, LAYERS, HEADS, KEYS = 32, 64, 2, 4, 2
 
 @pytest.fixture
 def tiny_gguf(tmp_path: Path) -> Callable[..., Path]:
-    """Write a two-layer llama as GGUF: ``tiny_gguf(name, architecture=..., tied=...)``."""
+    """Write a two-layer llama as GGUF: ``tiny_gguf(name, architecture=..., tied=...)``.
 
-    def write(name: str = "tiny.gguf", architecture: str = "llama", tied: bool = False) -> Path:
+    ``without``: tensors left out; ``extra``: tensors more; ``say``: told of the writer before it writes.
+    """
+
+    def write(
+        name: str = "tiny.gguf",
+        architecture: str = "llama",
+        tied: bool = False,
+        without: tuple[str, ...] = (),
+        extra: dict[str, np.ndarray] | None = None,
+        say: Callable[[gguf.GGUFWriter], None] = lambda writer: None,
+    ) -> Path:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         writer = gguf.GGUFWriter(path, architecture)
@@ -47,8 +57,12 @@ def tiny_gguf(tmp_path: Path) -> Callable[..., Path]:
         writer.add_token_merges([f"{LETTERS[0]} {LETTERS[1]}", f"{LETTERS[2]} {LETTERS[3]}"])
         writer.add_bos_token_id(VOCABULARY.index("<|endoftext|>"))
         writer.add_eos_token_id(VOCABULARY.index("<|im_end|>"))
+        say(writer)
         for tensor, shape in _shapes(tied).items():
-            writer.add_tensor(tensor, _values(tensor, shape))
+            if tensor not in without:
+                writer.add_tensor(tensor, _values(tensor, shape))
+        for tensor, values in (extra or {}).items():
+            writer.add_tensor(tensor, values)
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()

@@ -162,6 +162,14 @@ def test_a_file_that_the_repository_does_not_have(repository, home):
         Fetch()(name="other.gguf")
 
 
+@pytest.mark.parametrize(("other", "said"), [("pytorch_model.bin", ", but pytorch_model"), ("README.md", ";")])
+def test_a_repository_without_safetensors(repository, home, other, said):
+    files = {name: content for name, content in repository.files.items() if not name.endswith(".safetensors")}
+    repository.publish("main", COMMIT, files | {other: b"bytes"})
+    with pytest.raises(ModelNotFound, match=rf"holds no safetensors{said}.*fetch a GGUF and name the file"):
+        Fetch()()
+
+
 def test_offline_by_the_hubs_own_variable(repository, home, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     with pytest.raises(DownloadFailed, match="HF_HUB_OFFLINE"):

@@ -1,13 +1,15 @@
 """Names to loaded models: converted once, whole or not at all, in the precision that was asked for."""
 
+import json
 from pathlib import Path
 
 import huggingface_hub.constants
 import pytest
 import torch
+from transformers import AutoTokenizer
 
 from benchmarks.int8_quality import compare
-from engine.contract import Loading, Request
+from engine.contract import BadRequest, Loading, Request
 from engine.models import names, preparation
 from engine.models.errors import (
     DownloadFailed,
@@ -128,6 +130,56 @@ class TestFolder:
         (folder / "config.json").write_text('{"model_type": "imaginary"}')
         with pytest.raises(UnsupportedModel, match="imaginary"):
             load_quietly(folder, "float32")
+
+
+class TestIds:
+    """Token ids as tokenizer, config and weights each have their own idea of them."""
+
+    def test_a_tokenizer_that_leaves_out_ids_in_between(self, tiny_folder, home):
+        folder = tiny_folder()
+        said = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+        last = max(said["model"]["vocab"], key=said["model"]["vocab"].get)
+        said["model"]["vocab"][last] = PADDED - 3
+        (folder / "tokenizer.json").write_text(json.dumps(said), encoding="utf-8")
+        model = load_quietly(folder, "float32")
+        assert len(model.tokenizer) < model.vocabulary == PADDED - 2
+        assert max(model.encode(Request(last, 0, mode="completion"))) < model.vocabulary
+
+    def test_a_tokenizer_that_knows_more_than_the_weights(self, tiny_folder, home):
+        folder = tiny_folder()
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        tokenizer.add_tokens([f"<new{number}>" for number in range(20)])
+        tokenizer.chat_template = "{{ messages[0]['content'] }}<new19>"
+        tokenizer.save_pretrained(folder)
+        model = load_quietly(folder, "float32")
+        assert model.vocabulary == PADDED < len(tokenizer)
+        assert model.encode(Request("harmless", 0, mode="completion"))
+        last = tokenizer.convert_tokens_to_ids("<new19>")
+        with pytest.raises(BadRequest, match=rf"token '<new19>' has the number {last}, .* end at {PADDED - 1};"):
+            model.encode(Request("harmless", 0, mode="chat", system=""))
+
+    def test_only_the_config_says_what_ends_a_text(self, tiny_folder, home):
+        folder = tiny_folder()
+        (folder / "generation_config.json").unlink()
+        assert load_quietly(folder, "float32").eos_ids >= {7, 256}
+        assert load_quietly(folder, "int8").eos_ids >= {7, 256}
+
+    def test_what_nobody_says_is_no_end(self, tiny_folder, home):
+        """Transformers has a default for it, 2, which is a letter here."""
+        folder = tiny_folder()
+        (folder / "generation_config.json").unlink()
+        config = json.loads((folder / "config.json").read_text())
+        del config["eos_token_id"]
+        (folder / "config.json").write_text(json.dumps(config))
+        for precision in ("float32", "int8"):
+            assert 2 not in load_quietly(folder, precision).eos_ids
+
+    def test_a_copy_is_made_again_when_a_file_beside_the_weights_changes(self, tiny_folder, home):
+        folder = tiny_folder()
+        before = prepare(str(folder), precision="int8", device="cpu", progress=quiet, cancelled=never).folder
+        (folder / "generation_config.json").write_text('{"eos_token_id": 11}')
+        after = prepare(str(folder), precision="int8", device="cpu", progress=quiet, cancelled=never).folder
+        assert after != before
 
 
 class TestHubCache:
