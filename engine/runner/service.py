@@ -13,6 +13,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
+from engine import logs
 from engine.contract import errors
 from engine.runner import cgroups, forms, landlock, seccomp
 from engine.runner.lamps import (
@@ -256,6 +257,7 @@ async def _serve(never: bool) -> None:
 
 def main() -> None:
     cgroups.enter_scope()
+    logs.start_in_child()
     asyncio.run(_serve("--never" in sys.argv[1:]))
 
 
