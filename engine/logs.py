@@ -6,6 +6,9 @@ code are wrapped in ``Text``, which gives their length alone unless the person a
 
 import logging
 import os
+import platform
+import re
+import sys
 from pathlib import Path
 
 _FILE, _TEXTS = "BASSLINE_LOG", "BASSLINE_LOG_TEXT"
@@ -20,9 +23,10 @@ def start(file: Path, texts: bool = False) -> None:
     Raises OSError when the file cannot be written.
     """
     path = file.expanduser().absolute()
+    _open(path)
     os.environ[_FILE] = str(path)
     os.environ[_TEXTS] = "1" if texts else ""
-    _open(path)
+    logging.getLogger(__name__).info("Python %s on %s; texts: %s", platform.python_version(), sys.platform, texts)
 
 
 def start_in_child() -> None:
@@ -44,6 +48,18 @@ def _open(path: Path) -> None:
             before.close()
         logger.addHandler(handler)
         logger.setLevel(logging.INFO)
+    handler.addFilter(_without_secrets)
+
+
+def address(url: object) -> str:
+    """Without the password that may stand before the host and the signature that may stand behind the path."""
+    return re.sub(r"(?<=//)[^/@]*@|\?.*", "", str(url))
+
+
+def _without_secrets(record: logging.LogRecord) -> bool:
+    if record.name in _LIBRARIES and isinstance(record.args, tuple):
+        record.args = tuple(arg if isinstance(arg, int) else address(arg) for arg in record.args)
+    return True
 
 
 class Text:

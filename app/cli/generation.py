@@ -21,12 +21,14 @@ from engine.contract import (
     Generate,
     Load,
     LoadFailed,
+    Message,
     ModelChoice,
     Ready,
     Request,
     RunFinished,
     RunStarted,
 )
+from engine.event_log import EventLog
 from engine.runner.forms import parse
 from engine.runner.lamps import same_process_sentence
 from engine.runner.needs import same_process
@@ -115,6 +117,7 @@ class Generation:
         self._runner: Runner | None = None
         self._inbox: queue.SimpleQueue[Event | Answer | Interrupt] = queue.SimpleQueue()
         self._started_at = 0.0
+        self._log = EventLog()
 
     def play(self) -> None:
         """Raises ConsentMissing before anything was loaded."""
@@ -129,9 +132,13 @@ class Generation:
             thread.start()
             at_end.callback(thread.join, _CLOSE_S)
             at_end.callback(self._engine.submit, Close())
-            self._engine.submit(Load(self.job.choice))
+            self._submit(Load(self.job.choice))
             while not self._over():
                 self._take_next()
+
+    def _submit(self, message: Message) -> None:
+        self._log.message(message)
+        self._engine.submit(message)
 
     def _serve(self) -> None:
         try:
@@ -179,11 +186,12 @@ class Generation:
             self._hand_over()
 
     def _engine_says(self, event: Event) -> None:
+        self._log.event(event)
         if isinstance(event, RunStarted):
             self._started_at = time.monotonic()
         elif isinstance(event, Ready):
             self.ready = event
-            self._engine.submit(Generate(_NAME, self.job.request))
+            self._submit(Generate(_NAME, self.job.request))
             self.run.provenance = Provenance(self.job.choice, event)
             if self._recorder is not None:
                 self._recorder.begin(self.run)
@@ -225,7 +233,7 @@ class Generation:
             self._stop_testing()
             if not self.run.ended:
                 self.run.stop()
-                self._engine.submit(Cancel(_NAME))
+                self._submit(Cancel(_NAME))
 
     def _consent_needed(self, number: int, asked: ConsentNeeded) -> None:
         if asked.kind in self._agreed or self._ask_consent(asked.sentence):
@@ -253,9 +261,9 @@ class Generation:
         self._stop_testing()
         if self.ready:
             self.run.stop()
-            self._engine.submit(Cancel(_NAME))
+            self._submit(Cancel(_NAME))
         else:
-            self._engine.submit(Cancel())
+            self._submit(Cancel())
 
     def _stop_testing(self) -> None:
         self._testing = False
