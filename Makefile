@@ -1,17 +1,35 @@
-# Two commands do everything: `make run` and `make test`.
+# Two commands do everything: `make run` and `make test`. `make check` is the quick part of the tests, with lint.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 RESULTS ?= benchmarks/results
 
-.PHONY: pictures verdicts bench-runner run test test-servers lint setup system-packages screenshots bench bench-peers seeded-bugs clean
+# What `make check` asks: no model, no window, no box, no child processes; seconds each.
+QUICK := tests/engine/contract tests/engine/selection tests/engine/session tests/engine/doctor tests/engine/server \
+         $(wildcard tests/engine/test_*.py) $(addprefix tests/engine/runner/test_,forms.py needs.py ledger.py) \
+         $(addprefix tests/engine/sampler/test_,admission.py policies.py sampling.py stopping.py width.py) \
+         $(addprefix tests/app/test_cli_,commands.py models.py progress.py)
+
+.PHONY: run test check quick-tests test-servers test-install lint setup screenshots bench pictures bench-peers \
+        bench-picking bench-runner seeded-bugs verdicts clean
 
 run: setup
-	@$(BIN)/python main.py models fetch default
-	@$(BIN)/python main.py
+	@$(BIN)/bassline models fetch default
+	@$(BIN)/bassline
 
 test: setup
 	$(BIN)/python -m pytest
+
+# Before a commit: lint beside the quick tests, on two cores.
+check: setup
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint quick-tests
+
+quick-tests: setup
+	$(BIN)/python -m pytest -q -m "not real_model and not real_server and not real_window and not sandbox" $(QUICK)
+
+# The wheel with all its dependencies from the package index, in an environment of its own; minutes and gigabytes.
+test-install: setup
+	BASSLINE_WHOLE_INSTALL=1 $(BIN)/python -m pytest tests/packaging
 
 test-servers: setup
 	BASSLINE_BUILD_SERVERS=1 $(BIN)/python -m pytest -m real_server
@@ -21,10 +39,11 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell
 
 setup: $(VENV)/.complete
 
-$(VENV)/.complete: pyproject.toml constraints.txt .ci/system-packages
+$(VENV)/.complete: pyproject.toml setup.py constraints.txt .ci/system-packages
 	@bash .ci/system-packages
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[app,dev]'
@@ -42,13 +61,12 @@ bench: setup
 pictures: setup
 	$(BIN)/python -m benchmarks.pictures $(RESULTS)/*.json
 
-# Other programs to compare with, in an environment of their own; llama.cpp is compiled for this very processor,
-# past pip's cache, which may hold a wheel that was compiled with other flags.
+# Other programs to compare with, in an environment of their own: llama.cpp, compiled for this very processor and tried.
 bench-peers: .venv-peers/.complete
 
-.venv-peers/.complete:
+.venv-peers/.complete: | setup
 	$(PYTHON) -m venv .venv-peers
-	CMAKE_ARGS="-DGGML_NATIVE=ON" .venv-peers/bin/pip install --quiet --no-cache-dir --no-binary llama-cpp-python llama-cpp-python
+	$(BIN)/python -m benchmarks.peers.build .venv-peers/bin/python
 	@touch $@
 
 # Plants known bugs one by one and shows that the tests catch them; some minutes.
@@ -67,4 +85,4 @@ bench-runner: setup
 	$(BIN)/python -m benchmarks.runner
 
 clean:
-	rm -rf $(VENV) *.egg-info
+	rm -rf $(VENV) *.egg-info build dist

@@ -28,6 +28,7 @@ from engine.contract import (
     StepDone,
     TextAdded,
 )
+from engine.event_log import EventLog
 
 TICK_MS = 50
 DRAIN_S = 0.015
@@ -161,6 +162,7 @@ class EngineThread(QObject):
         self._inbox = Inbox()
         self._due: list[Load | Generate] = []  # messages whose last word has not come yet
         self._closed = False
+        self._log = EventLog()
         self._timer = QTimer(self)
         self._timer.setInterval(TICK_MS)
         self._timer.timeout.connect(self.drain)
@@ -179,6 +181,7 @@ class EngineThread(QObject):
 
     def submit(self, message: Message) -> None:
         """Hand over a message; never blocks. Cancel reaches the engine at once, whatever else is waiting."""
+        self._log.message(message)
         if isinstance(message, Load | Generate):
             self._due.append(message)
         self._worker.submit(message)
@@ -198,6 +201,7 @@ class EngineThread(QObject):
             self._timer.stop()
 
     def _note(self, event: Event) -> None:
+        self._log.event(event)
         if isinstance(event, Ready | LoadFailed):  # loads are answered in order, each by one of these
             load = next((message for message in self._due if isinstance(message, Load)), None)
             self._due = [message for message in self._due if message is not load]

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import signal
 import socket
 import sys
@@ -30,6 +31,7 @@ from engine.runner.client import RunnerClient
 from engine.session import paths
 from engine.session.journal import history_file
 
+_log = logging.getLogger(__name__)
 PRELOAD_MS = 400
 
 
@@ -96,6 +98,7 @@ async def _live(controller: Controller, demo: bool) -> bool:
     controller.closed.connect(over.set_result)
     with _signals_close(controller):
         controller.window.show()
+        _log.info("the window is open")
         controller.history.recover()
         if demo:
             QTimer.singleShot(0, controller.offer_demo)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from app.cli.desktop_entry import add_desktop_entry
 from app.cli.doctor import add_doctor
 from app.cli.history import add_history
 from app.cli.models import add_models
@@ -25,12 +26,12 @@ Without a command the window opens."""
 
 _EXAMPLES = """\
 examples:
-  python main.py                                   the window
-  python main.py --demo                            the window with recorded answers, no model needed
-  python main.py generate "Write a Python function add(a, b)." -n 8 --tests tests.py --export out/
-  python main.py generate --prompt-file prompt.md --json > run.json
-  python main.py generate "anything" --model scripted      try it without a model
-  python main.py test --solution add.py --tests tests.py
+  bassline                                         the window
+  bassline --demo                                  the window with recorded answers, no model needed
+  bassline generate "Write a Python function add(a, b)." -n 8 --tests tests.py --export out/
+  bassline generate --prompt-file prompt.md --json > run.json
+  bassline generate "anything" --model scripted      try it without a model
+  bassline test --solution add.py --tests tests.py
 
 All data (models, settings) lives in the folder that BASSLINE_HOME names, if it is set."""
 
@@ -65,7 +66,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
 
-def parser(program: str = "main.py") -> argparse.ArgumentParser:
+def parser(program: str = "bassline") -> argparse.ArgumentParser:
     top = _Parser(
         prog=program,
         description=_DESCRIPTION,
@@ -81,7 +82,22 @@ def parser(program: str = "main.py") -> argparse.ArgumentParser:
     add_history(commands)
     add_servers(commands)
     add_doctor(commands)
+    add_desktop_entry(commands)
+    _add_log(top)
+    for command in commands.choices.values():
+        _add_log(command, argparse.SUPPRESS)
     return top
+
+
+def _add_log(command: argparse.ArgumentParser, default: Any = None) -> None:
+    """Before the command's name as behind it; ``default`` SUPPRESS: what stood before it stays."""
+    log = command.add_argument_group("log")
+    log.add_argument(
+        "--log", type=Path, default=default, metavar="FILE", help="append what is decided, and why, to this file"
+    )
+    log.add_argument(
+        "--log-text", action="store_true", default=default or False, help="prompts, answers and code as well"
+    )
 
 
 def request_of(arguments: argparse.Namespace, prompt: str, suffix: str = "") -> Request:

@@ -12,6 +12,7 @@ from typing import Any
 
 from app.cli import servers, summary
 from app.cli.arguments import budget_of, choice_of, parser, request_of
+from app.cli.desktop_entry import desktop_entry
 from app.cli.doctor import doctor
 from app.cli.generation import ConsentMissing, Generation, Job
 from app.cli.history import history
@@ -21,6 +22,7 @@ from app.cli.models import models
 from app.cli.output import one_line, print_code, print_object, put, say, silence
 from app.cli.progress import Progress, open_progress
 from app.engines import open_engine
+from engine import logs
 from engine.contract import BadRequest, BasslineError, LoadCancelled
 from engine.runner.client import RunnerClient
 from engine.runner.protocol import Answer, ConsentNeeded, Test, TestFinished
@@ -79,10 +81,13 @@ def _command(words: list[str]) -> int:
         "history": history,
         "servers": servers.command,
         "doctor": doctor,
+        "desktop-entry": desktop_entry,
     }.get(arguments.command)
     if command is None:
         parser().print_help()
         return BAD_USE
+    if arguments.log is not None:
+        logs.start(arguments.log, texts=arguments.log_text)
     if proxy := settings.load().settings.proxy:
         settings.use_proxy(proxy, {})
     return command(arguments)

@@ -20,11 +20,13 @@ from engine.contract import (
     Generate,
     Load,
     LoadFailed,
+    Message,
     ModelChoice,
     Ready,
     Request,
     RunFinished,
 )
+from engine.event_log import EventLog
 from engine.runner.forms import parse
 from engine.runner.lamps import same_process_sentence
 from engine.runner.needs import same_process
@@ -121,6 +123,7 @@ class Generation:
         )
         self._runner: Runner | None = None
         self._inbox: queue.SimpleQueue[Event | Answer | Interrupt] = queue.SimpleQueue()
+        self._log = EventLog()
 
     def play(self) -> None:
         """Raises ConsentMissing before anything was loaded."""
@@ -135,9 +138,13 @@ class Generation:
             thread.start()
             at_end.callback(thread.join, _CLOSE_S)
             at_end.callback(self._engine.submit, Close())
-            self._engine.submit(Load(self.job.choice))
+            self._submit(Load(self.job.choice))
             while not self._over():
                 self._take_next()
+
+    def _submit(self, message: Message) -> None:
+        self._log.message(message)
+        self._engine.submit(message)
 
     def _serve(self) -> None:
         try:
@@ -183,6 +190,7 @@ class Generation:
             self._hear_engine(message)
 
     def _hear_engine(self, event: Event) -> None:
+        self._log.event(event)
         if isinstance(event, Ready) and self.ready is None:
             self._ready(event)
         elif isinstance(event, LoadFailed) and self.ready is None:
@@ -233,7 +241,7 @@ class Generation:
                 case _:
                     if isinstance(effect, Generate) and effect.request.first_candidate > 1:
                         self._progress.note(self._next_leg(effect))
-                    self._engine.submit(effect)
+                    self._submit(effect)
 
     def _next_leg(self, generate: Generate) -> str:
         """What a run that goes on tries now, in a sentence."""
@@ -254,4 +262,4 @@ class Generation:
         if self.ready:
             self._perform(self._driver.stop())
         else:
-            self._engine.submit(Cancel())
+            self._submit(Cancel())

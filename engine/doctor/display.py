@@ -10,6 +10,11 @@ from engine.doctor.finding import BAD, GOOD, NOTE, WEAK, Finding
 
 # What the PySide6 wheel expects of the system on Linux.
 _LIBRARIES = ("libEGL.so.1", "libGL.so.1", "libxkbcommon-x11.so.0", "libxcb-cursor.so.0", "libdbus-1.so.3")
+# Debian's packages that bring these and what else the xcb plugin loads; .ci/system-packages names the same.
+_PACKAGES = (
+    *("libegl1", "libgl1", "libxkbcommon0", "libxkbcommon-x11-0", "libxcb-cursor0", "libxcb-icccm4"),
+    *("libxcb-keysyms1", "libxcb-shape0", "libdbus-1-3", "libfontconfig1", "fonts-dejavu-core"),
+)
 
 
 def display() -> list[Finding]:
@@ -25,11 +30,11 @@ def _screen() -> Finding:
 
 def _qt() -> Finding:
     if importlib.util.find_spec("PySide6") is None:
-        return Finding("Qt", WEAK, "not installed", "`make setup` installs what the window needs.")
+        return Finding("Qt", WEAK, "not installed", "Install it: pip install PySide6-Essentials qasync.")
     if missing := missing_libraries():
         state = BAD if has_display() else WEAK
         text = f"the system lacks {', '.join(missing)}"
-        return Finding("Qt", state, text, "`sudo bash .ci/system-packages` installs them.")
+        return Finding("Qt", state, text, f"On Debian and Ubuntu: sudo apt-get install {' '.join(_PACKAGES)}.")
     return Finding("Qt", GOOD, "installed, with the system libraries it needs")
 
 

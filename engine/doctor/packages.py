@@ -1,33 +1,49 @@
-"""Are the packages here that pyproject.toml asks for, in the releases it allows?"""
+"""Are the packages here that Bassline asks for, in the releases it allows?"""
 
 import importlib.metadata
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 
 from packaging.requirements import Requirement
 
+from engine.child_process import ROOT
 from engine.doctor.finding import BAD, GOOD, NOTE, WEAK, Finding
 
-_PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
-# What one misses without an extra: its state, and the reason to have it.
-_EXTRAS = {"app": (WEAK, "the window needs it"), "quantized": (NOTE, "only for int8 and int4 on a GPU")}
+_PROJECT = ROOT / "pyproject.toml"
+# Extras that a person may want, and why; the others are for those who work on Bassline itself.
+_EXTRAS = {"quantized": "only for int8 and int4 on a GPU"}
+_OF_THE_WINDOW = ("PySide6-Essentials", "qasync")  # the command line does without
 
 
 def packages() -> list[Finding]:
-    project = tomllib.loads(_PROJECT.read_text(encoding="utf-8"))["project"]
-    found = [_look(Requirement(line), BAD, "") for line in _that_apply(project["dependencies"])]
-    for extra, (state, reason) in _EXTRAS.items():
-        lines = project["optional-dependencies"].get(extra, [])
-        found += [_look(Requirement(line), state, reason) for line in _that_apply(lines)]
-    return found
+    return [_look(wanted, *_when_missing(wanted, extra)) for wanted, extra in _requirements()]
 
 
-def _that_apply(lines: list[str]) -> Iterator[str]:
-    for line in lines:
-        marker = Requirement(line).marker
-        if marker is None or marker.evaluate():
-            yield line
+def _when_missing(wanted: Requirement, extra: str) -> tuple[str, str]:
+    """The state of what is not here, and the reason to have it."""
+    if extra:
+        return NOTE, _EXTRAS[extra]
+    return (WEAK, "the window needs it") if wanted.name in _OF_THE_WINDOW else (BAD, "")
+
+
+def _requirements() -> Iterator[tuple[Requirement, str]]:
+    """Those that apply to this machine, each with its extra: empty for what every installation has."""
+    for wanted, extras in _declared():
+        for extra in ("", *_EXTRAS):
+            if extra in extras and (wanted.marker is None or wanted.marker.evaluate({"extra": extra})):
+                yield wanted, extra
+
+
+def _declared() -> Iterator[tuple[Requirement, tuple[str, ...]]]:
+    """Each requirement with the extras that may ask for it: a checkout's own file, or what the installation says."""
+    if _PROJECT.is_file():
+        project = tomllib.loads(_PROJECT.read_text(encoding="utf-8"))["project"]
+        for extra, lines in {"": project["dependencies"], **project["optional-dependencies"]}.items():
+            yield from ((Requirement(line), (extra,)) for line in lines)
+        return
+    for line in importlib.metadata.requires("bassline") or ():
+        wanted = Requirement(line)
+        yield wanted, tuple(e for e in _EXTRAS if "extra ==" in str(wanted.marker)) or ("",)
 
 
 def _look(wanted: Requirement, missing: str, reason: str) -> Finding:

@@ -26,7 +26,7 @@ def protection() -> list[Finding]:
         return [Finding("sandbox", BAD, str(error))]
     except queue.Empty:
         text = f"the test runner did not answer in {WAIT_S:.0f} s"
-        return [Finding("sandbox", BAD, text, "Try `main.py test` on a small file, and report what it says.")]
+        return [Finding("sandbox", BAD, text, "Try `bassline test` on a small file, and report what it says.")]
     finally:
         client.close()
     return [_sandbox(lamps), *_layers(lamps)]

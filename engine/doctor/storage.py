@@ -35,7 +35,7 @@ def _room() -> Finding:
 def _kept() -> Finding:
     rows = [row for row in library.listed() if row.original_bytes or row.converted_bytes]
     if not rows:
-        return Finding("here", NOTE, "no model yet", "Fetch the default one: `main.py models fetch`.")
+        return Finding("here", NOTE, "no model yet", "Fetch the default one: `bassline models fetch`.")
     published, converted = sum(row.original_bytes for row in rows), sum(row.converted_bytes for row in rows)
     names = ", ".join(row.title for row in rows if row.source == "Catalog") or f"{len(rows)} models"
     text = f"{names}: {_gb(published)} as published, {_gb(converted)} converted"

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from engine import child_process, logs
 from engine.contract import BasslineError, LoadCancelled, Loading
 from engine.models import errors
 
@@ -54,7 +55,7 @@ def run_module(
             stdout=subprocess.PIPE,
             stderr=stderr,
             cwd=_CHECKOUT,
-            env=os.environ | (environment or {}) | {"PYTHONUTF8": "1"},
+            env=child_process.environment(_CHECKOUT) | (environment or {}) | {"PYTHONUTF8": "1"},
         )
         try:
             for message in _messages(process, cancelled, stall_s):
@@ -143,6 +144,7 @@ class Reporter:
     """The child's side: its stdout belongs to the messages, so whatever else prints goes to stderr."""
 
     def __init__(self) -> None:
+        logs.start_in_child()
         self._out = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)
         threading.Thread(target=_leave_with_the_parent, name="parent", daemon=True).start()

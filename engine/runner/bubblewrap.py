@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine.runner.layers import DISK, SHARED_MEMORY, Layers, own_files, visible
+from engine.runner.layers import DISK, SHARED_MEMORY, Layers, hidden, own_files, visible
 
 
 def options(layers: Layers, role: str, filter_descriptor: int | None) -> list[str]:
@@ -36,4 +36,6 @@ def _options(layers: Layers, role: str) -> Iterator[str]:
         else:
             yield from ("--ro-bind", source, target)
             made.add(Path(target))
+    for folder in hidden(visible(layers)):
+        yield from ("--perms", "0755", "--tmpfs", folder, "--remount-ro", folder)
     yield from ("--remount-ro", "/", "--chdir", "/tmp")

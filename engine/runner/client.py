@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable
 
+from engine import child_process
 from engine.contract.errors import BasslineError
 from engine.runner import forms
 from engine.runner.layers import ROOT
@@ -115,6 +116,7 @@ class RunnerClient:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
+            env=child_process.environment(),
             start_new_session=True,  # Ctrl-C in a terminal is for the program, which then ends the service in order
         )
         self._reader = threading.Thread(target=self._read, args=(self._service,), name="runner", daemon=True)

@@ -126,6 +126,12 @@ def visible(layers: Layers) -> list[str]:
     return seen
 
 
+def hidden(shown: list[str]) -> list[str]:
+    """Folders of this program below what is ``shown``, as when it is installed: a box sees ``own_files`` alone."""
+    own = (str(ROOT / name) for name in ("app", "engine", "kernels", "resources"))
+    return [folder for folder in own if any(folder.startswith(f"{above}/") for above in shown)]
+
+
 def own_files(role: str) -> dict[str, str]:
     """The program's own files that a box of that role can see: where they are, and where they appear."""
     return {str(_HERE / f"{name}.py"): f"{BOX}/engine/runner/{name}.py" for name in INSIDE[role]}

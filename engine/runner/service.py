@@ -7,12 +7,14 @@ With ``--never`` it runs nothing at all.
 
 import asyncio
 import contextlib
+import logging
 import os
 import sys
 import traceback
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 
+from engine import logs
 from engine.contract import errors
 from engine.runner import cgroups, entry, forms, landlock, seccomp, vacuity
 from engine.runner.lamps import (
@@ -45,6 +47,8 @@ from engine.runner.protocol import (
 )
 from engine.runner.report import Report, TestResult
 from engine.runner.trial import Plan, Trial, can_fail, make_plan
+
+_log = logging.getLogger("engine.runner.service")  # it runs as __main__
 
 _LONGEST_REQUEST = 64 * MIB  # the client sends far less
 _PLANS_KEPT = 8
@@ -158,6 +162,11 @@ class Service:
         except Exception as fault:  # a mistake in this program; a run must not stay open for it
             traceback.print_exc()
             report = Report("infra", mode, f"The test runner made a mistake: {fault!r}.", lamps=held.lamps(mode))
+        _log.info(
+            "%s: %s (%s), %d passed and %d failed in %.2f s, peak %s MiB; weak: %s; why: %s",
+            *(test.id, report.verdict, report.mode, report.passed, report.failed, report.seconds),
+            *(report.peak_mib, report.weak, logs.Text(report.why)),
+        )
         self._say(TestFinished(test.id, report))
 
     async def _try(self, test: Test, plan: Plan, held: Held) -> Report:
@@ -247,7 +256,9 @@ class Service:
             return replace(nothing, note=repr(fault))
         passed = frozenset(result.id for result in report.tests if result.outcome == "passed")
         missing = (f"{r.id}: {r.why}" for r in report.tests if r.id in MUST_HOLD[layers.kind] - passed)
-        return replace(nothing, passed=passed, note=next(missing, ""))
+        note = next(missing, "")
+        _log.info("boxes by %s, memory groups %s: %s", layers.kind, self._groups is not None, note or "all of it holds")
+        return replace(nothing, passed=passed, note=note)
 
 
 async def _serve(never: bool) -> None:
@@ -270,6 +281,7 @@ async def _serve(never: bool) -> None:
 
 def main() -> None:
     cgroups.enter_scope()
+    logs.start_in_child()
     asyncio.run(_serve("--never" in sys.argv[1:]))
 
 

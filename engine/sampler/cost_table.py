@@ -2,6 +2,7 @@
 of a batch width, know about hardware."""
 
 import json
+import logging
 import os
 import platform
 import time
@@ -15,6 +16,8 @@ import torch
 from engine.contract import Sampling
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.verdict import choose
+
+_log = logging.getLogger(__name__)
 
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 64)
 ROWS = 8  # the calibration spreads its tokens over at most so many rows
@@ -139,9 +142,11 @@ def measured_once(
         kept = json.loads(path.read_text(encoding="utf-8"))
         near = {size: _a_time(kept["near"][str(size)]) for size in SIZES}
         far = {int(size): _a_time(value) for size, value in kept["far"].items()}
+        _log.info("cost table read from %s: near %s, far %s", path, near, far)
         return CostTable(near, far)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         table = measure(model, context, between)
+        _log.info("cost table measured: %s", table.as_dict())
     try:
         folder.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(f".{os.getpid()}.part")

@@ -1,6 +1,7 @@
 """The sampler as an engine: owns the models, answers messages, lives on one thread."""
 
 import gc
+import logging
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,6 +50,8 @@ from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.self_check import check_ragged, longest_context, refuse_by_name
 from engine.session import paths
 from kernels.attention import native
+
+_log = logging.getLogger(__name__)
 
 
 class Loader(Protocol):
@@ -229,6 +232,7 @@ class SamplerEngine:
         drafter = self._open_drafter(pair, request.speculation, rule)
         policy = open_policy(request.speculation.policy, pair.costs, free_drafts=drafter.is_free)
         pair.suffix.least_chance = policy.least_chance
+        _log.info("drafter %s, policy %s, rule %s", drafter.name, policy.name, rule.name)
         return Decoder(pair.ragged, drafter, policy, rule, pair.costs)
 
     def _open_drafter(self, pair: LoadedPair, how: Speculation, rule: AcceptanceRule) -> Drafter:

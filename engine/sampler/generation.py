@@ -1,6 +1,7 @@
 """One run on the engine's thread: from a request to its one RunFinished."""
 
 import gc
+import logging
 import time
 import traceback
 from collections.abc import Callable, Sequence
@@ -32,6 +33,8 @@ from engine.sampler.metrics import StepLog, Times, run_metrics
 from engine.sampler.stopping import Limits, Row
 from engine.sampler.width import Widths, choose_widths
 from engine.selection.thoughts import left_open
+
+_log = logging.getLogger(__name__)
 
 STATES = {"stop": "done", "length": "cut", "budget": "cut", "cancelled": "stopped", "error": "failed"}
 _MARK_TOKENS = 12  # the mark of a thought and the line end behind it
@@ -114,6 +117,7 @@ class Generation:
         """Let in who may join, or else decode one step."""
         if joining := self._admission.admit(self.decoder.rows):
             rows = [self._rows.get(number) or self._new_row(number, prompt, room) for number in joining]
+            _log.info("%s: candidates %s join; %d wait", self.run, list(joining), len(self._admission.waiting))
             self.decoder.join(rows, logits)
             self._first_token_at = self._first_token_at or self._now()
             self._drafted = 0
@@ -145,6 +149,7 @@ class Generation:
                 "smaller model."
             ) from error
         self._halved = True
+        _log.warning("%s: out of memory with %d rows; going on with %d at a time", self.run, len(rows), len(rows) // 2)
         self.decoder.release()
         self._admission.send_back(rows, most=len(rows) // 2)
         release_cached_memory()
@@ -152,7 +157,9 @@ class Generation:
     def _widths(self, candidates: int) -> Widths:
         if self.request.width:
             return Widths(self.request.width, self.request.width)
-        return choose_widths(self.decoder.costs, candidates, self.request.goal)
+        widths = choose_widths(self.decoder.costs, candidates, self.request.goal)
+        _log.info("%s: %s for %d candidates, goal %s", self.run, widths, candidates, self.request.goal)
+        return widths
 
     def _room(self, prompt_length: int) -> int:
         """Tokens that may follow the prompt."""

@@ -5,6 +5,7 @@ import importlib.metadata
 import pytest
 
 from engine import device
+from engine.child_process import ROOT
 from engine.doctor import display, machine, packages, protection, storage
 from engine.doctor.examination import examine
 from engine.models import notes
@@ -79,6 +80,13 @@ class TestPackages:
         assert found["torch"].state == "good"
         assert found["torch"].text == importlib.metadata.version("torch")
         assert {"transformers", "pytest", "PySide6-Essentials", "torchao"} <= found.keys()
+
+    def test_an_installed_program_has_no_project_file_and_asks_its_own_metadata(self, monkeypatch, tmp_path):
+        lines = ["torch>=2.11", "qasync>=0.28", "triton>=3.6; sys_platform == 'plan9'", "ruff; extra == 'dev'"]
+        quantized = "torchao>=0.18; extra == 'quantized'"
+        monkeypatch.setattr(packages, "_PROJECT", tmp_path / "pyproject.toml")
+        monkeypatch.setattr(importlib.metadata, "requires", lambda name: [*lines, quantized])
+        assert by_name(packages.packages()).keys() == {"torch", "qasync", "torchao"}
 
     def test_missing_and_too_old(self, monkeypatch):
         real = importlib.metadata.version
@@ -182,7 +190,11 @@ class TestDisplay:
         monkeypatch.setattr(display, "_loads", lambda name: "xcb" not in name)
         finding = by_name(display.display())["Qt"]
         assert "libxcb-cursor.so.0" in finding.text
-        assert "system-packages" in finding.advice
+        assert finding.advice.startswith("On Debian and Ubuntu: sudo apt-get install libegl1 ")
+
+    def test_the_packages_it_names_are_those_that_a_checkout_installs(self):
+        wanted = (ROOT / ".ci" / "system-packages").read_text()
+        assert all(f" {name} " in wanted.replace("\n", " ").replace('"', " ") for name in display._PACKAGES)
 
 
 def test_whatever_is_weak_says_what_to_do(monkeypatch):

@@ -26,6 +26,12 @@ OPEN = Held(Layers(), True, frozenset())
 FENCED = pytest.mark.skipif(landlock.version() < landlock.NEEDED, reason="this kernel has no Landlock of version 6")
 
 
+def test_an_installed_program_is_hidden_where_its_package_folder_is_shown() -> None:
+    assert layers.hidden(["/usr"]) == []
+    assert layers.hidden([str(ROOT.parent)]) == [str(ROOT / name) for name in ("app", "engine", "kernels", "resources")]
+    assert layers.hidden([f"{ROOT.parent}/{ROOT.name[:-1]}"]) == []
+
+
 @pytest.fixture
 def without_bubblewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", str(tmp_path))
