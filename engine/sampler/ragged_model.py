@@ -80,6 +80,16 @@ class RaggedModel:
         finally:
             self.module.set_attn_implementation(ATTENTION_NAME)  # type: ignore[operator]
 
+    @contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """Another prompt may be read meanwhile; prompt and answers are afterwards what they were before."""
+        kept = self.cache, self._recall, self.hidden, self.prompt_hidden
+        self.clear()
+        try:
+            yield
+        finally:
+            self.cache, self._recall, self.hidden, self.prompt_hidden = kept
+
     @property
     def prompt_length(self) -> int:
         return self.cache.prefix_length

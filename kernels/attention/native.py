@@ -8,6 +8,7 @@ import ctypes
 import functools
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -57,7 +58,7 @@ def packed_attention(
     """
     given = (query, *(prefix or ()), *suffix, *(() if sinks is None else (sinks,)))
     if not all(serves(each) for each in given) or why_not(suffix[0].shape[-1], suffix[1].shape[-1]):
-        options = {"scaling": scaling, "window": window, "softcap": softcap, "sinks": sinks}
+        options: dict[str, Any] = {"scaling": scaling, "window": window, "softcap": softcap, "sinks": sinks}
         return attention_by_rows(query, prefix, suffix, rows, slots, **options)
     _check(query, prefix, suffix, rows, slots, sinks)
     tokens, query_heads, _ = query.shape
