@@ -122,6 +122,18 @@ def test_half_precision_logits_are_read_as_they_are():
     check_draw(random_logits(2, 700).bfloat16(), [WAYS[0], WAYS[3]])
 
 
+@pytest.mark.parametrize(("min_p", "temperature"), [(0.1, 1.0), (0.3, 0.7)])
+def test_ids_at_the_very_edge_of_min_p_stay_and_those_beyond_it_go(min_p, temperature):
+    """As in the sampler's own: whatever the last bit of a logarithm says."""
+    largest = torch.linspace(-4, 4, 24, dtype=torch.float64)
+    for off, size in ((0.0, 2), (-1e-4, 1)):
+        edge = largest + temperature * torch.tensor(min_p, dtype=torch.float64).log() + off
+        logits = torch.stack([largest, edge, largest - 50], dim=1).float()
+        sampling = Sampling(temperature=temperature, top_p=1.0, min_p=min_p)
+        drawn = draw(logits, cuts([sampling] * len(logits)), counter(len(logits)), TOKEN)
+        assert [len(ids) for ids in support_of(drawn)] == [size] * len(logits)
+
+
 def test_what_cannot_be_drawn_never_is():
     logits = random_logits(2, 300)
     logits[:, 7:] = float("-inf")
