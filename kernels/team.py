@@ -10,7 +10,6 @@ A helper looks for work for a moment after the last of it, then sleeps in Python
 
 import atexit
 import ctypes
-import functools
 import sys
 import threading
 from contextlib import suppress
@@ -19,6 +18,7 @@ import torch
 from llvmlite import binding, ir
 
 from kernels.llvm import SHARE_OUT, Compiled
+from kernels.once import once
 
 PIECES_EACH = 4  # of a loop, for every thread: what a late one has missed the others take
 _PATIENCE = 500_000  # cycles that a helper looks for work: longer than torch takes between two loops of a step
@@ -92,14 +92,14 @@ end:
 }}
 
 ; Offer the pieces, take part, and wait for those that others have begun. Alone where there is one piece only, or where
-; another thread is offering.
+; another thread is offering: the board is one engine's at a time, and what is alone touches none of it.
 define void @share_out(ptr %function, ptr %fields, i64 %pieces) {{
 entry:
   %board = inttoptr i64 {board} to ptr
   %done = getelementptr i64, ptr %board, i64 8
   %busy = getelementptr i64, ptr %board, i64 16
-  %one = icmp eq i64 %pieces, 1
-  br i1 %one, label %alone, label %claim
+  %few = icmp sle i64 %pieces, 1
+  br i1 %few, label %alone, label %claim
 claim:
   %claimed = cmpxchg ptr %busy, i64 0, i64 1 seq_cst seq_cst
   %free = extractvalue {{ i64, i1 }} %claimed, 1
@@ -138,13 +138,15 @@ close:
   store atomic i64 0, ptr %busy seq_cst, align 8
   ret void
 alone:
-  br label %next.piece
-next.piece:
+  br label %look
+look:
   %piece = phi i64 [ 0, %alone ], [ %piece.next, %next.piece ]
+  %more = icmp slt i64 %piece, %pieces
+  br i1 %more, label %next.piece, label %all.done
+next.piece:
   call void %function(ptr %fields, i64 %piece, i64 %pieces)
   %piece.next = add i64 %piece, 1
-  %more = icmp slt i64 %piece.next, %pieces
-  br i1 %more, label %next.piece, label %all.done
+  br label %look
 all.done:
   ret void
 }}
@@ -184,10 +186,11 @@ class Team:
             self._serve()
             call = threading.Event()
             self._asleep.append(call)
-            call.wait()
+            if not self._board[24]:  # whoever ends the team after this look finds the call
+                call.wait()
 
 
-@functools.cache
+@once
 def team() -> Team:
     return Team(torch.get_num_threads() - 1)
 

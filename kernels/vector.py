@@ -2,13 +2,28 @@
 
 from llvmlite import ir
 
-from kernels.llvm import FLOAT, INT, Body
+from kernels.llvm import FLOAT, INT, Body, long
 
 WIDTH = 16
 FLOATS, _INTS = ir.VectorType(FLOAT, WIDTH), ir.VectorType(INT, WIDTH)
 _LOWEST, _HIGHEST = -87.0, 88.0  # between them exp is a normal float32
 _LOG2_E, _LN2_HIGH, _LN2_LOW = 1.44269504088896341, 0.693359375, -2.12194440e-4
 _EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+
+
+def load_some(body: Body, place: ir.Value, count: ir.Value) -> ir.Value:
+    """The ``count`` floats at ``place``, fewer than sixteen, and zeros after them. Nothing beyond them is read."""
+    lanes = body.variable(constant(0.0))
+    with body.loop(long(0), count) as i:
+        one = body.load(body.address(place, i, FLOAT), FLOAT)
+        body.store(body.at.insert_element(body.load(lanes, FLOATS), one, i), lanes)
+    return body.load(lanes, FLOATS)
+
+
+def store_some(body: Body, value: ir.Value, place: ir.Value, count: ir.Value) -> None:
+    """The first ``count`` lanes of ``value``, fewer than sixteen. Nothing beyond them is written."""
+    with body.loop(long(0), count) as i:
+        body.store(body.at.extract_element(value, i), body.address(place, i, FLOAT))
 
 
 def constant(value: float) -> ir.Constant:

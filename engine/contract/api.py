@@ -2,6 +2,7 @@
 
 import queue
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 from engine.contract.events import Event
@@ -47,6 +48,14 @@ class Mailbox:
                     return message
                 # A Cancel or Add whose run is over has nothing to do any more.
             self._aside.append(self._arrived.get())
+
+    def arrives(self, within_s: float) -> bool:
+        """Whether something has come that was not looked at; waits for it so long."""
+        self._collect()
+        if not self._aside:
+            with suppress(queue.Empty):
+                self._aside.append(self._arrived.get(timeout=within_s))
+        return bool(self._aside)
 
     def during(self, run: str) -> list[Cancel | Add]:
         """What concerns the run in progress (``""``: a load); never waits. Close cancels it and stays for ``next``."""

@@ -19,7 +19,7 @@ class Proposals:
     """What a drafter offers: ``tokens[b]`` for row b, any number of them.
 
     ``q``: the distributions the tokens were drawn from, all rows one after the other; None if they were not drawn
-    (a deterministic guess: q is one-hot). ``survival[b]``: a deterministic drafter's estimate that each token, and all
+    (a deterministic guess). ``survival[b]``: a deterministic drafter's estimate that each token, and all
     before it, will be accepted; None for a row whose tokens were drawn. What was drawn is verified whole: dropping it
     by a look at it would not be lossless.
     """
@@ -29,6 +29,7 @@ class Proposals:
     survival: list[list[float] | None] | None = None
 
     def drawn(self, row: int) -> bool:
+        """Whether this row's tokens came from ``q``, if there is one."""
         return self.survival is None or self.survival[row] is None
 
     def cut(self, keep: Sequence[int]) -> "Proposals":
@@ -52,6 +53,7 @@ class VerifyLine:
     rows: Tensor
     counter: Counter
     places: list[Place]  # what each position's distribution depends on besides the logits
+    drawn: Tensor | None = None  # bool: whether the draft came from q; None where no draft did
 
     @classmethod
     def of(cls, rows: Sequence[Row], proposals: Proposals, device: torch.device) -> "VerifyLine":
@@ -66,7 +68,13 @@ class VerifyLine:
             for row, tokens in zip(rows, proposals.tokens, strict=True)
             for count in range(len(tokens) + 1)
         ]
-        return cls(drafts, owners, (seeds, candidates, positions), places)
+        drawn = None
+        if proposals.q is not None:
+            of_row = [
+                proposals.drawn(row) for row, tokens in enumerate(proposals.tokens) for _ in range(len(tokens) + 1)
+            ]
+            drawn = sent(torch.tensor(of_row), device)
+        return cls(drafts, owners, (seeds, candidates, positions), places, drawn)
 
 
 def counter_of(rows: Sequence[Row], ahead: Sequence[int], device: torch.device) -> Counter:
@@ -94,15 +102,22 @@ class Coupled:
 
 
 class Rejection:
-    """Speculative sampling as published: accept with min(1, p/q), else draw from the residual."""
+    """Speculative sampling as published: accept with min(1, p/q), else draw from the residual.
+
+    That is for drafts that were drawn. A guess, which was copied or looked up, is met by *draw and follow*: the token
+    is drawn from p, as plain decoding draws it, and the guess stays if it is that token. It is accepted as often, with
+    the chance p(guess). But a guess may be copied from a run with the same seed, whose text depends on the very numbers
+    by which this one is decided; where no number judges it, what was guessed cannot shift what is said.
+    """
 
     name = "rejection"
 
     def accept(self, p: Distributions, line: VerifyLine, q: Distributions | None) -> tuple[Tensor, Tensor]:
         """Accepted counts ``[B]`` and next tokens ``[B]``."""
-        one_hot = Distributions(line.drafts.clamp(min=0)[:, None], torch.zeros_like(p.log_probs[:, :1]))
-        q_line = one_hot if q is None else _spread(q, line.drafts)
-        return rejection(p.ids, p.log_probs, line.drafts, q_line.ids, q_line.log_probs, line.rows, line.counter)
+        if q is None:
+            return coupled(p.ids, p.log_probs, line.drafts, line.rows, line.counter)
+        q = _spread(q, line.drafts)
+        return rejection(p.ids, p.log_probs, line.drafts, q.ids, q.log_probs, line.rows, line.counter, line.drawn)
 
     def draw_draft(self, q: Distributions, counter: Counter) -> Tensor:
         """One draft token per position of ``q``."""

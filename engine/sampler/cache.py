@@ -7,6 +7,7 @@ shortened by forgetting, and the next write lands on the stale slots.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -307,18 +308,20 @@ def is_compiled(query: Tensor, key: Tensor, value: Tensor) -> bool:
     return plain and not native.why_not(key.shape[-1], value.shape[-1])
 
 
-_current: list[RaggedCache] = []  # the cache of the forward pass in progress; target and draft take turns
+# The cache of the forward pass in progress on this thread. Two engines may be in the middle of a pass at once: one that
+# was asked to stop is still at its last step when the next begins.
+_current: ContextVar[RaggedCache] = ContextVar("cache of the pass in progress")
 
 
 @contextmanager
 def forward_over(cache: RaggedCache, step: Step) -> Iterator[None]:
     """The attention function below belongs to ``cache`` and ``step`` while this is open."""
     cache.step = step
-    _current.append(cache)
+    before = _current.set(cache)
     try:
         yield
     finally:
-        _current.pop()
+        _current.reset(before)
 
 
 def ragged_attention(
@@ -339,7 +342,7 @@ def ragged_attention(
     """
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     options = {"scaling": scaling, "window": sliding_window, "softcap": softcap, "sinks": s_aux}
-    return _current[-1].attend(module, query, key, value, options), None
+    return _current.get().attend(module, query, key, value, options), None
 
 
 AttentionInterface.register(ATTENTION_NAME, ragged_attention)

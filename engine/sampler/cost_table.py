@@ -5,15 +5,20 @@ import json
 import logging
 import os
 import platform
+import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from engine.contract import Sampling
+from engine.sampler.disturbance import Disturbance, glance, is_busy
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.verdict import choose
 
@@ -24,8 +29,20 @@ ROWS = 8  # the calibration spreads its tokens over at most so many rows
 CONTEXT, FAR = 32, 1024  # tokens of prompt in front of them: next to none, and so many that attention shows
 FAR_SIZES = (1, 8, 32)
 REPEATS = 3  # the fastest counts: what disturbs a pass only makes it slower
+FORMAT = 2  # of the file
 ARITHMETIC = 3  # how passes compute here: raised when that changes, so that times of another way are not believed
 TRUST = 8  # passes of one size seen while running that weigh as much as the calibration
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """What running steps taught: how many times as long as measured they take.
+
+    ``overall``: all of them, lately; ``seen``: by number of tokens, the mean and how many passes stand behind it.
+    """
+
+    overall: float = 1.0
+    seen: Mapping[int, tuple[float, int]] = field(default_factory=dict)
 
 
 class CostTable:
@@ -33,14 +50,29 @@ class CostTable:
 
     ``seconds``: by number of tokens, behind ``CONTEXT`` tokens of prompt; ``far``: behind ``FAR``, of some numbers.
     Refinement learns a factor per size and pulls it towards the factor of all sizes together, so that one disturbed
-    pass cannot make a size look expensive for good. ``context`` is that of the step at hand.
+    pass cannot make a size look expensive for good. ``context`` is that of the step at hand. ``disturbed``: the share
+    of the processor that others took while it was measured, None if that is not known; ``path``: where it is kept.
     """
 
-    def __init__(self, seconds: dict[int, float], far: dict[int, float] | None = None):
-        self._near, self._far = _rising(seconds), _rising(far or {})
-        self._seen: dict[int, tuple[float, int]] = {}  # size -> mean factor, passes
-        self._overall = 1.0
+    def __init__(self, seconds: dict[int, float], far: dict[int, float] | None = None, disturbed: float | None = None):
+        self._near, self._far, self.disturbed = _rising(seconds), _rising(far or {}), disturbed
+        self.lessons = Lessons()
         self.context = CONTEXT
+        self.path: Path | None = None
+
+    @property
+    def lessons(self) -> Lessons:
+        """Of the steps so far; may be set back to what was known before some of them."""
+        return Lessons(self._overall, dict(self._seen))
+
+    @lessons.setter
+    def lessons(self, lessons: Lessons) -> None:
+        self._overall, self._seen = lessons.overall, dict(lessons.seen)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """It was measured while the machine had other things to do, and should be measured again."""
+        return is_busy(self.disturbed)
 
     def seconds(self, tokens: int) -> float:
         """Expected seconds of a pass over ``tokens`` tokens."""
@@ -55,8 +87,54 @@ class CostTable:
         count = min(count + 1, 64)  # older passes fade
         self._seen[tokens] = (mean + (factor - mean) / count, count)
 
-    def as_dict(self) -> dict[str, dict[int, float]]:
-        return {"near": self._near, "far": self._far}
+    def as_dict(self) -> dict[str, Any]:
+        """What a file holds. Of what was learned no more is kept than a few new passes outweigh."""
+        seen = {size: (factor, min(count, TRUST)) for size, (factor, count) in self._seen.items()}
+        lessons = {"overall": self._overall, "seen": seen}
+        parts = {"near": self._near, "far": self._far, "disturbed": self.disturbed, "lessons": lessons}
+        return {"format": FORMAT, **parts}
+
+    @classmethod
+    def from_dict(cls, kept: dict[str, Any]) -> "CostTable":
+        """Raises ValueError, LookupError, TypeError or AttributeError for what ``as_dict`` never wrote.
+
+        A table of format 1 says nothing about the machine at that time, and is taken for one of a busy machine.
+        """
+        near = {size: _a_time(kept["near"][str(size)]) for size in SIZES}
+        far = {int(size): _a_time(value) for size, value in kept["far"].items()}
+        if (version := kept.get("format", 1)) not in (1, FORMAT):
+            raise ValueError(f"a table of format {version}")
+        if version == 1:
+            return cls(near, far, disturbed=1.0)
+        disturbed = kept["disturbed"]
+        table = cls(near, far, None if disturbed is None else float(disturbed))
+        lessons = kept["lessons"]
+        seen = {int(size): (_a_time(factor), int(count)) for size, (factor, count) in lessons["seen"].items()}
+        table.lessons = Lessons(_a_time(lessons["overall"]), seen)
+        return table
+
+    def keep(self) -> None:
+        """Write it down, if there is a place for it. A folder that cannot be written costs a measurement a start."""
+        if self.path is None:
+            return
+        part = self.path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.part")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            part.write_text(json.dumps(self.as_dict()), encoding="utf-8")
+            part.replace(self.path)
+        except OSError:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+
+    @classmethod
+    def read(cls, path: Path) -> "CostTable | None":
+        """The table that was kept at ``path``; None if there is none that can be read."""
+        try:
+            table = cls.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return None
+        table.path = path
+        return table
 
     def _calibrated(self, tokens: int) -> float:
         near = _between(self._near, tokens)
@@ -90,12 +168,26 @@ def measure(model: RaggedModel, context: int, between: Callable[[], None] = lamb
     ``context``: tokens that the model can read; one that cannot read ``FAR`` of them is measured near only.
     ``between`` is called between passes and may raise to stop.
     """
+    watch = Disturbance()
     try:
         near = _fastest(model, CONTEXT, SIZES, between)
         far = _fastest(model, FAR, FAR_SIZES, between) if context >= FAR + max(FAR_SIZES) else {}
     finally:
         model.clear()
-    return CostTable(near, far)
+    return CostTable(near, far, watch.share())
+
+
+def better(old: CostTable, new: CostTable) -> CostTable:
+    """What is known of a machine that was measured twice, the first time disturbed.
+
+    An undisturbed measurement stands alone. Two disturbed ones are each too slow somewhere, and never too fast.
+    """
+    if not new.is_doubtful:
+        return new
+    tables = [(old.as_dict()[part], new.as_dict()[part]) for part in ("near", "far")]
+    near, far = ({size: min(a[size], b[size]) for size in a.keys() & b.keys()} for a, b in tables)
+    disturbed = [table.disturbed for table in (old, new) if table.disturbed is not None]
+    return CostTable(near, far, min(disturbed))
 
 
 def _fastest(model: RaggedModel, context: int, sizes: Sequence[int], between: Callable[[], None]) -> dict[int, float]:
@@ -134,24 +226,28 @@ def measured_once(
     folder: Path,
     between: Callable[[], None] = lambda: None,
 ) -> CostTable:
-    """The table of this model on this machine from ``folder``, or measured now and kept there."""
+    """The table of this model on this machine from ``folder``, or measured now and kept there.
+
+    One that was measured while the machine was busy is measured again as soon as it is not.
+    """
     kind = f"{precision}-{model.device.type}-{ARITHMETIC}"
     key = f"{name}-{kind}-{platform.node()}-{torch.get_num_threads()}-{torch.__version__}"
     path = folder / ("".join(c if c.isalnum() or c in "-._" else "_" for c in key) + ".json")
-    try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        near = {size: _a_time(kept["near"][str(size)]) for size in SIZES}
-        far = {int(size): _a_time(value) for size, value in kept["far"].items()}
-        _log.info("cost table read from %s: near %s, far %s", path, near, far)
-        return CostTable(near, far)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        table = measure(model, context, between)
-        _log.info("cost table measured: %s", table.as_dict())
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}.part")
-        part.write_text(json.dumps(table.as_dict()), encoding="utf-8")
-        part.replace(path)
-    except OSError:
-        pass  # a cache folder that cannot be written costs two seconds a start, no more
+    kept = CostTable.read(path)
+    if kept is not None and not (kept.is_doubtful and not is_busy(glance())):
+        _log.info("cost table read from %s: %s", path, kept.as_dict())
+        return kept
+    return measured_again(model, kept, context, path, between)
+
+
+def measured_again(
+    model: RaggedModel, kept: CostTable | None, context: int, path: Path, between: Callable[[], None]
+) -> CostTable:
+    """A new measurement, with what is of use of the one before; it is kept at ``path``."""
+    table = measure(model, context, between)
+    _log.info("cost table measured: %s", table.as_dict())
+    if kept is not None:
+        table = better(kept, table)
+    table.path = path
+    table.keep()
     return table

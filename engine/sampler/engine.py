@@ -4,6 +4,7 @@ import gc
 import logging
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,9 +34,10 @@ from engine.models.loader import LoadedModel, load
 from engine.models.names import resolve
 from engine.models.pairing import check_pair
 from engine.sampler.acceptance import AcceptanceRule, Coupled, Rejection
-from engine.sampler.cost_table import CostTable, measured_once
+from engine.sampler.cost_table import CostTable, measured_again, measured_once
 from engine.sampler.decoder import Decoder
 from engine.sampler.device_model import DeviceModel, open_model
+from engine.sampler.disturbance import Disturbance, glance, is_busy
 from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.drafters.draft_model import DraftModelDrafter
 from engine.sampler.drafters.hybrid import HybridDrafter
@@ -52,6 +54,12 @@ from engine.session import paths
 from kernels.attention import native
 
 _log = logging.getLogger(__name__)
+IDLE_S = 20.0  # that nobody asks for anything, before the machine is measured again
+TRIES = 5  # that may come to nothing: a machine that is always busy is let alone
+
+
+class _Asked(Exception):
+    """A message came while the machine was measured."""
 
 
 class Loader(Protocol):
@@ -122,7 +130,7 @@ class SamplerEngine:
         self._mailbox.put(message)
 
     def run(self, emit: Emit) -> None:
-        while not isinstance(message := self._mailbox.next(), Close):
+        while not isinstance(message := self._next(), Close):
             if isinstance(message, Load):
                 self._load(message.choice, emit)
             else:
@@ -130,6 +138,30 @@ class SamplerEngine:
         self._pair = None
         gc.unfreeze()
         emit(Closed())
+
+    def _next(self) -> Load | Generate | Close:
+        """The next message. A table of costs that is in doubt is measured again while nobody asks for anything."""
+        for _ in range(TRIES):
+            pair = self._pair
+            # What is captured on a GPU lies in memory that a prompt set aside would have to share.
+            if pair is None or not pair.costs.is_doubtful or pair.target.device.type != "cpu":
+                break
+            if self._mailbox.arrives(IDLE_S):
+                break
+            if not is_busy(glance()):
+                self._measure_again(pair)
+        return self._mailbox.next()
+
+    def _measure_again(self, pair: LoadedPair) -> None:
+        costs = pair.costs
+        if costs.path is None:
+            return
+        with pair.ragged.set_aside(), suppress(_Asked):
+            pair.costs = measured_again(pair.ragged, costs, pair.target.context, costs.path, self._stop_if_asked)
+
+    def _stop_if_asked(self) -> None:
+        if self._mailbox.arrives(0):
+            raise _Asked
 
     def _load(self, choice: ModelChoice, emit: Emit) -> None:
         """A name that means nothing leaves the loaded model as it is; any other failure leaves none."""
@@ -222,8 +254,13 @@ class SamplerEngine:
         except BasslineError as error:
             emit(RunFinished(message.run, "refused", reason=str(error)))
             return
-        pair = self._pair
+        pair, watch = self._pair, Disturbance()
+        known = pair.costs.lessons
         outcome = Generation(message, pair.target, pair.context, decoder, self._mailbox, emit).execute()
+        if is_busy(watch.share()):
+            pair.costs.lessons = known  # such steps teach about their own moment, not about the next
+        else:
+            pair.costs.keep()
         for model in filter(None, (pair.ragged, pair.ragged_draft)):
             model.clear() if outcome == "failed" else model.forget_rows()
 

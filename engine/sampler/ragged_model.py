@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 from engine.sampler.cache import ATTENTION_NAME, RaggedCache, Step, forward_over
 from engine.sampler.recall import Recall
+from kernels.elementwise import compile_elementwise
+from kernels.float_linear import make_rows_independent
 
 PREFILL_CHUNK = 256  # tokens of the prompt between two looks at the mailbox
 
@@ -38,6 +40,9 @@ class RaggedModel:
     ):
         self.module, self.vocabulary, self.packed, self._cache_dtype = module, vocabulary, packed, cache_dtype
         self.device = next(module.parameters()).device
+        if self.device.type == "cpu":
+            # In float32, too, a row says what it says alone: torch's products and activations round by the batch.
+            make_rows_independent(compile_elementwise(module))
         # Indices on the host serve the layers of a model that is spread over several GPUs, wherever they are.
         self._index_device = torch.device("cpu") if is_spread(module) else self.device
         accepted = inspect.signature(module.forward).parameters
@@ -79,6 +84,16 @@ class RaggedModel:
             yield
         finally:
             self.module.set_attn_implementation(ATTENTION_NAME)  # type: ignore[operator]
+
+    @contextmanager
+    def set_aside(self) -> Iterator[None]:
+        """Another prompt may be read meanwhile; prompt and answers are afterwards what they were before."""
+        kept = self.cache, self._recall, self.hidden, self.prompt_hidden
+        self.clear()
+        try:
+            yield
+        finally:
+            self.cache, self._recall, self.hidden, self.prompt_hidden = kept
 
     @property
     def prompt_length(self) -> int:

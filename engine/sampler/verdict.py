@@ -109,12 +109,15 @@ def judge_on_device(
 
 
 def drawn_from(q: Distributions, line: VerifyLine, vocabulary: int) -> "tuple[Drawn, Tensor] | None":
-    """Sparse ``q`` of the drafts ``[D, K]`` as the kernels read it, and which of it belongs to each position."""
+    """Sparse ``q`` of the drafts ``[D, K]`` as the kernels read it, and which of it belongs to each position: none, -1,
+    where the draft was not drawn."""
     from kernels.acceptance.triton import dense
 
     if len(q.ids) == 0:
         return None  # nothing was drafted, so nothing is judged
     places = (line.drafts >= 0).cumsum(0) - 1
+    if line.drawn is not None:
+        places = torch.where(line.drawn, places, -1)
     return dense(q.ids, q.log_probs, vocabulary), places.int()
 
 

@@ -47,24 +47,27 @@ def rejection(
     draft_log_probs: Tensor,
     rows: Tensor,
     counter: tuple[Tensor, Tensor, Tensor],
+    drawn: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Accept a draft x with probability min(1, p(x)/q(x)); at the first rejection draw from norm(max(0, p - q)).
 
-    ``draft_ids``, ``draft_log_probs`` ``[T, Kq]``: the distribution q that ``drafts[t]`` was drawn from; a drafter
-    that does not sample has a one-hot q. (Leviathan et al., arXiv 2211.17192, algorithm 1; BASS, section 3.)
+    ``draft_ids``, ``draft_log_probs`` ``[T, Kq]``: the distribution q that ``drafts[t]`` was drawn from.
+    (Leviathan et al., arXiv 2211.17192, algorithm 1; BASS, section 3.)
+    ``drawn`` ``[T]``, bool: False where the draft was not drawn from anything; it stays if the token that is drawn from
+    p is the same, as under the coupled rule. None: all were.
     Returns accepted counts ``[B]`` and each row's next token ``[B]``.
     """
+    tokens = draw(ids, log_probs, counter, TOKEN)
     ratio = acceptance_probability(ids, log_probs, drafts, draft_ids, draft_log_probs)
-    coin = uniform(*counter, torch.zeros_like(drafts), ACCEPT)
-    accepted, stop = _leading(coin < ratio, rows)
+    stays = uniform(*counter, torch.zeros_like(drafts), ACCEPT) < ratio
+    is_judged = drafts >= 0
+    if drawn is not None:
+        stays, is_judged = torch.where(drawn, stays, drafts == tokens), is_judged & drawn
+    accepted, stop = _leading(stays, rows)
     at_stop = (counter[0][stop], counter[1][stop], counter[2][stop])
     p_ids, p_log_probs = ids[stop], log_probs[stop]
     leftover = residual(p_ids, p_log_probs, draft_ids[stop], draft_log_probs[stop])
-    return accepted, torch.where(
-        drafts[stop] < 0,
-        draw(p_ids, p_log_probs, at_stop, TOKEN),
-        draw(p_ids, leftover.log(), at_stop, RESIDUAL),
-    )
+    return accepted, torch.where(is_judged[stop], draw(p_ids, leftover.log(), at_stop, RESIDUAL), tokens[stop])
 
 
 def draw_draft(ids: Tensor, log_probs: Tensor, counter: tuple[Tensor, Tensor, Tensor], *, is_coupled: bool) -> Tensor:

@@ -106,8 +106,9 @@ def accept(
 
     ``drafts`` int32 ``[T]``: the draft that was guessed to follow each position, -1 at a row's last; ``starts`` int32
     ``[B + 1]``: row b's positions are ``starts[b] : starts[b + 1]``, at least one. ``rule``: COUPLED or REJECTION.
-    ``q``: what the drafts were drawn from, and int32 ``[T]`` which of its positions belongs to each of these; None if
-    they were not drawn. Log-probabilities are raw: of the logits before penalties, temperature and cuts.
+    ``q``: what the drafts were drawn from, and int32 ``[T]`` which of its positions belongs to each of these, -1 for a
+    draft that was not drawn; None if none was. What was not drawn is met as under COUPLED.
+    Log-probabilities are raw: of the logits before penalties, temperature and cuts.
     """
     support = _Support(logits, cuts, raw)
     tokens, stays = support.choose(counter, drafts, q, rule, TOKEN)
@@ -343,14 +344,11 @@ def _gumbel(u):
 
 
 @triton.jit
-def _q_of(ids, inside, draft, logits, cuts, floor, total, size, HAS_Q: tl.constexpr):
-    """The draft's probability of each id; a draft that was not drawn, or drawn at temperature 0, is certain."""
-    certain = tl.where(ids == draft, 1.0, 0.0)
-    if HAS_Q:
-        x = _scaled(tl.load(logits + ids, mask=inside & (ids < size), other=float("-inf")), cuts)
-        drawn = tl.where(x >= floor, tl.exp(x - total), 0.0)
-        return tl.where(tl.load(cuts) > 0, drawn, certain)
-    return certain
+def _q_of(ids, inside, draft, logits, cuts, floor, total, size):
+    """The draft's probability of each id; a draft that was drawn at temperature 0 is certain."""
+    x = _scaled(tl.load(logits + ids, mask=inside & (ids < size), other=float("-inf")), cuts)
+    drawn = tl.where(x >= floor, tl.exp(x - total), 0.0)
+    return tl.where(tl.load(cuts) > 0, drawn, tl.where(ids == draft, 1.0, 0.0))
 
 
 @triton.jit(do_not_specialize_on_alignment=["seeds", "candidates", "counters", "drafts", "q_places"])
@@ -373,17 +371,19 @@ def _choose_kernel(
         kept += tl.where(x >= floor, tl.exp(x - top), 0.0)
     total = top + tl.log(tl.sum(kept, 0))
 
-    is_judged = IS_REJECTION & (draft >= 0) & (temperature > 0)
+    is_judged = IS_REJECTION & HAS_Q & (draft >= 0) & (temperature > 0)
     q_floor, q_total, left = 0.0, 0.0, 0.0
     stay = draft < -1
     if HAS_Q:
-        place = tl.maximum(tl.load(q_places + position), 0).to(tl.int64)
+        place = tl.load(q_places + position)
+        is_judged = is_judged & (place >= 0)  # what was not drawn is met by a draw from p, and followed
+        place = tl.maximum(place, 0).to(tl.int64)
         q_logits, q_cuts = q_logits + place * q_stride, q_cuts + place * 4
         q_floor, q_total = tl.load(q_floors + place), tl.load(q_totals + place)
     if is_judged:
         logit = _scaled(tl.load(logits + position * stride + draft), cuts)
         p = tl.where(logit >= floor, tl.exp(logit - total), 0.0)
-        q = _q_of(draft, draft >= 0, draft, q_logits, q_cuts, q_floor, q_total, q_size, HAS_Q)
+        q = _q_of(draft, draft >= 0, draft, q_logits, q_cuts, q_floor, q_total, q_size)
         stay = _uniform(seed, candidate, counter, tl.zeros_like(draft), tl.zeros_like(draft) + _COIN) * q < p
         stay = stay & (q > 0)
         leftover = tl.zeros([LIST], tl.float32)
@@ -391,7 +391,7 @@ def _choose_kernel(
             at = start + tl.arange(0, LIST)
             id_, x = tl.load(ids + at, at < count, other=0), tl.load(values + at, at < count, other=float("-inf"))
             p_here = tl.where(x >= floor, tl.exp(x - total), 0.0)
-            q_here = _q_of(id_, at < count, draft, q_logits, q_cuts, q_floor, q_total, q_size, HAS_Q)
+            q_here = _q_of(id_, at < count, draft, q_logits, q_cuts, q_floor, q_total, q_size)
             leftover += tl.maximum(p_here - q_here, 0.0)
         left = tl.sum(leftover, 0)
 
@@ -402,7 +402,7 @@ def _choose_kernel(
         weight = tl.where(x >= floor, x - total, float("-inf"))
         purpose = tl.where(is_judged, tl.zeros_like(draft) + _RESIDUAL, PURPOSE)
         if is_judged:
-            q_here = _q_of(id_, at < count, draft, q_logits, q_cuts, q_floor, q_total, q_size, HAS_Q)
+            q_here = _q_of(id_, at < count, draft, q_logits, q_cuts, q_floor, q_total, q_size)
             rest = tl.exp(weight) - q_here
             rest = tl.where(rest > 0, tl.log(tl.where(rest > 0, rest, 1.0)), float("-inf"))
             weight = tl.where(left > 0, rest, weight)  # nothing left of p: p itself

@@ -5,6 +5,7 @@ The prompt part is one tall matrix product of all rows' queries against the sing
 """
 
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -85,6 +86,33 @@ def packed_attention(
         grid = query[start:stop].transpose(0, 1)[None]
         answer = prefix_suffix_attention(grid, prompt, slab, mask, scaling=scaling, softcap=softcap, sinks=sinks)
         out[start:stop] = answer[0].transpose(0, 1)
+    return out
+
+
+def attention_by_rows(
+    query: Tensor,
+    prefix: tuple[Tensor, Tensor] | None,
+    suffix: tuple[Tensor, Tensor],
+    rows: Tensor,
+    slots: Tensor,
+    *,
+    window: int | None = None,
+    **options: Any,
+) -> Tensor:
+    """The same over a line whose tokens come in any order: output ``[T, Hq, Dv]`` in the query's dtype.
+
+    query, prefix, suffix  as above, with all of the prefix in use
+    rows                   ``[T]`` integers: the slab of each token
+    slots                  ``[T]`` integers: its slot there; it sees the slots up to its own
+    """
+    out = query.new_zeros(*query.shape[:2], suffix[1].shape[3])
+    length = 0 if prefix is None else prefix[0].shape[2]
+    for row in rows.unique().tolist():
+        own = (rows == row).nonzero()[:, 0]
+        mask = visibility(slots[own][None] + length, length, suffix[0].shape[2], window)
+        slab = (suffix[0][row : row + 1], suffix[1][row : row + 1])
+        grid = query[own].transpose(0, 1)[None]
+        out[own] = prefix_suffix_attention(grid, prefix, slab, mask, **options)[0].transpose(0, 1)
     return out
 
 

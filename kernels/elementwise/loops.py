@@ -3,7 +3,7 @@
 from llvmlite import ir
 
 from kernels.llvm import FLOAT, LONG, POINTER, SHARED, Body, long
-from kernels.vector import FLOATS, WIDTH, constant, exp, lane_sum, multiply_add
+from kernels.vector import FLOATS, WIDTH, constant, exp, lane_sum, load_some, multiply_add, store_some
 
 _NORM = [POINTER, POINTER, POINTER, LONG, LONG, FLOAT]
 _SILU = [POINTER, POINTER, LONG, LONG, LONG]
@@ -27,20 +27,31 @@ def write_rms_norm(module: ir.Module) -> None:
     at = body.at
     x, weight, out, rows, width, eps = body.received(_NORM)
     first, last = body.share(rows)
+    rest = at.srem(width, long(WIDTH))
+    even = at.sub(width, rest)
     with body.loop(first, last) as row:
         start = at.mul(row, width)
         line, result = body.address(x, start, FLOAT), body.address(out, start, FLOAT)
         squares = body.variable(constant(0.0))
-        with body.loop(long(0), width, WIDTH) as i:
-            value = body.load(body.address(line, i, FLOAT), FLOATS)
+
+        def add(value: ir.Value, squares: ir.Value = squares) -> None:
             body.store(multiply_add(body, value, value, body.load(squares, FLOATS)), squares)
+
+        with body.loop(long(0), even, WIDTH) as i:
+            add(body.load(body.address(line, i, FLOAT), FLOATS))
+        with body.loop(even, width, WIDTH) as i:  # at most once
+            add(load_some(body, body.address(line, i, FLOAT), rest))
         mean = at.fdiv(lane_sum(body, body.load(squares, FLOATS)), at.sitofp(width, FLOAT))
         root = body.call("llvm.sqrt.f32", FLOAT, at.fadd(mean, eps))
         factor = body.splat(at.fdiv(ir.Constant(FLOAT, 1.0), root), WIDTH)
-        with body.loop(long(0), width, WIDTH) as i:
+        with body.loop(long(0), even, WIDTH) as i:
             value = at.fmul(body.load(body.address(line, i, FLOAT), FLOATS), factor)
             value = at.fmul(value, body.load(body.address(weight, i, FLOAT), FLOATS))
             body.store(value, body.address(result, i, FLOAT))
+        with body.loop(even, width, WIDTH) as i:
+            value = at.fmul(load_some(body, body.address(line, i, FLOAT), rest), factor)
+            value = at.fmul(value, load_some(body, body.address(weight, i, FLOAT), rest))
+            store_some(body, value, body.address(result, i, FLOAT), rest)
     at.ret_void()
 
 
@@ -50,10 +61,18 @@ def write_silu(module: ir.Module) -> None:
     at = body.at
     x, out, rows, width, apart = body.received(_SILU)
     first, last = body.share(rows)
+    rest = at.srem(width, long(WIDTH))
+    even = at.sub(width, rest)
+
+    def applied(value: ir.Value) -> ir.Value:
+        return at.fdiv(value, at.fadd(exp(body, at.fneg(value)), constant(1.0)))
+
     with body.loop(first, last) as row:
         line, result = body.address(x, at.mul(row, apart), FLOAT), body.address(out, at.mul(row, width), FLOAT)
-        with body.loop(long(0), width, WIDTH) as i:
+        with body.loop(long(0), even, WIDTH) as i:
             value = body.load(body.address(line, i, FLOAT), FLOATS)
-            below = at.fadd(exp(body, at.fneg(value)), constant(1.0))
-            body.store(at.fdiv(value, below), body.address(result, i, FLOAT))
+            body.store(applied(value), body.address(result, i, FLOAT))
+        with body.loop(even, width, WIDTH) as i:  # at most once
+            value = load_some(body, body.address(line, i, FLOAT), rest)
+            store_some(body, applied(value), body.address(result, i, FLOAT), rest)
     at.ret_void()

@@ -5,6 +5,7 @@ torchao's per-token int8 calls) and oneDNN's ``qlinear_pointwise`` give the same
 for 4 rows and more, and were no faster at one.
 """
 
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import torch
 from kernels.int8_linear.quantize import INPUT_LEVELS, TINY
 
 _INPUT_ZERO = 128
+_packing = threading.Lock()  # the engine and the filters of warnings are settings of the whole process
 
 
 def available() -> bool:
@@ -28,18 +30,19 @@ class FbgemmWeight:
         """int8 ``[out, in]`` in -63 .. 63, float32 ``[out]``."""
         self.out_features, self.in_features = quantized.shape
         zeros = torch.zeros(scale.numel(), dtype=torch.long)
-        engine = torch.backends.quantized.engine
-        torch.backends.quantized.engine = "fbgemm"  # where VNNI is found, the default may pack for oneDNN instead
-        try:
-            with _without_deprecation():
-                weight = torch._make_per_channel_quantized_tensor(quantized, scale.double(), zeros, 0)
-                self._packed = torch.ops.quantized.linear_prepack(weight, None)
-        finally:
-            torch.backends.quantized.engine = engine
+        with _packing:
+            engine = torch.backends.quantized.engine
+            torch.backends.quantized.engine = "fbgemm"  # where VNNI is found, the default may pack for oneDNN instead
+            try:
+                with _without_deprecation():
+                    weight = torch._make_per_channel_quantized_tensor(quantized, scale.double(), zeros, 0)
+                    self._packed = torch.ops.quantized.linear_prepack(weight, None)
+            finally:
+                torch.backends.quantized.engine = engine
 
     def unpack(self) -> tuple[torch.Tensor, torch.Tensor]:
         """What it was made of, to the bit."""
-        with _without_deprecation():
+        with _packing, _without_deprecation():
             tensor, _ = torch.ops.quantized.linear_unpack(self._packed)
             return tensor.int_repr(), tensor.q_per_channel_scales().float()
 

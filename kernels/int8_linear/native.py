@@ -8,7 +8,6 @@ multiply unsigned by signed bytes; what that adds, 64 times the sum of the row, 
 """
 
 import ctypes
-import functools
 from collections.abc import Callable
 
 import torch
@@ -17,6 +16,7 @@ from torch import Tensor
 from kernels import llvm, team
 from kernels.int8_linear.loops import OFFSET, STRIDE, WAYS, Way, linear_module
 from kernels.int8_linear.quantize import INPUT_LEVELS
+from kernels.once import once
 
 
 def ways() -> list[Way]:
@@ -51,16 +51,16 @@ class NativeWeight:
         return whole[: self.out_features, : self.in_features].contiguous(), self._scale
 
     def product(self, rows: Tensor, bias: Tensor | None) -> Tensor:
-        """Float32 ``[M, in]`` to float32 ``[M, out]``."""
-        if not rows.is_cpu or rows.dtype != torch.float32:  # it would be read as numbers of whatever lies there
+        """Float32 ``[M, in]`` to float32 ``[M, out]``. Raises TypeError for another type, ValueError for another width:
+        the loop would read numbers of whatever lies there."""
+        if not rows.is_cpu or rows.dtype != torch.float32:
             raise TypeError(f"int8 products are of float32 on the CPU, not of {rows.dtype} on {rows.device}")
+        if rows.dim() != 2 or rows.shape[1] != self.in_features:
+            raise ValueError(f"this weight is for rows of {self.in_features} numbers, not for {list(rows.shape)}")
         count, exact = rows.shape[0], self._width == self.out_features
         if self._stride != self.in_features:
             rows = torch.nn.functional.pad(rows, (0, self._stride - self.in_features))
-        if bias is None:
-            bias = self._no_bias
-        elif not exact:
-            bias = torch.nn.functional.pad(bias, (0, self._width - self.out_features))
+        bias = self._no_bias if bias is None else self._readable(bias)
         rows, out = rows.contiguous(), torch.empty(count, self._width)
         room = torch.empty(count, self._stride + 8, dtype=torch.uint8)  # integers, magnitude and sum of every row
         self._team.wake()
@@ -77,12 +77,19 @@ class NativeWeight:
         )
         return out if exact else out[:, : self.out_features]
 
+    def _readable(self, bias: Tensor) -> Tensor:
+        """As the loop reads it: float32 one behind the other, as many as the panels have channels."""
+        if bias.shape != (self.out_features,) or not bias.is_cpu:
+            raise ValueError(f"this weight is for a bias of {self.out_features} numbers, not for {list(bias.shape)}")
+        missing = self._width - self.out_features
+        return torch.nn.functional.pad(bias.float(), (0, missing)) if missing else bias.float().contiguous()
+
 
 def _multiple(size: int, of: int) -> int:
     return -(-size // of) * of
 
 
-@functools.cache
+@once
 def _compiled(way: Way) -> Callable[..., None]:
     kinds = [ctypes.c_void_p] * 6 + [ctypes.c_int64] * 4
     return team.compiled(linear_module(way)).function("linear", *kinds)

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from kernels.survey import native, torch
+from kernels.survey import native
 from kernels.survey.torch import CHUNK, Survey
 
 __all__ = ["CHUNK", "Survey", "survey"]
@@ -10,4 +10,4 @@ __all__ = ["CHUNK", "Survey", "survey"]
 
 def survey(logits: Tensor, factors: Tensor) -> Survey:
     """``logits`` ``[T, V]``, ``factors`` ``[T]``: what each row is multiplied with to be sampled from."""
-    return native.survey(logits, factors) if native.serves(logits) else torch.survey(logits, factors)
+    return native.survey(logits, factors)

@@ -12,6 +12,7 @@ from llvmlite import ir
 
 from kernels import llvm
 from kernels.llvm import LONG, POINTER, SHARED, Body, Compiled, long
+from kernels.once import once
 from kernels.team import team
 
 pytestmark = pytest.mark.skipif(bool(llvm.why_not()), reason=llvm.why_not() or "compiled")
@@ -62,6 +63,39 @@ def test_two_callers_at_once():
     for caller in callers:
         caller.join(60)
     assert found == [{200: 16}] * 900
+
+
+def test_no_pieces_at_all():
+    """Also for a caller that finds another one offering: it would divide its turns by no pieces."""
+    tally, done = tallies(2000), threading.Event()
+    worker = threading.Thread(target=lambda: [run(tally, 16) for _ in range(300)] and done.set())
+    worker.start()
+    while not done.is_set():
+        assert run(tally, 0) == {0: 1}
+    worker.join(60)
+
+
+def test_two_threads_that_want_the_team_at_once_get_the_same():
+    made, gate = [], threading.Barrier(4)
+
+    @once
+    def make():
+        time.sleep(0.05)
+        made.append(object())
+        return made[-1]
+
+    found = []
+
+    def ask() -> None:
+        gate.wait(10)
+        found.append(make())
+
+    askers = [threading.Thread(target=ask) for _ in range(4)]
+    for asker in askers:
+        asker.start()
+    for asker in askers:
+        asker.join(10)
+    assert found == made * 4
 
 
 def test_nobody_waits_for_a_helper_that_sleeps():

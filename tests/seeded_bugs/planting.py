@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.seeded_bugs.bug import Bug
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("app", "engine", "kernels", "resources", "tests", "main.py", "pyproject.toml")
+COPIED = ("app", "benchmarks", "engine", "kernels", "resources", "tests", "main.py", "pyproject.toml")
 TIMEOUT_S = 600
 
 

@@ -1,37 +1,70 @@
 """Where the last tokens of a text occurred before, and what followed there."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 
 from engine.sampler.drafters.confidence import LONGEST, Agreement, Kind
 
 SHORTEST = 2  # tokens that must match
 WITNESSES = 32  # latest occurrences that vote on what follows
+CROWD = 128  # occurrences of one run that are kept; of the candidates that are decoded at a time few stand at one place
+GENERATION = 8192  # tokens; of answers, two generations are kept. A token costs about 2 kB
 
 Place = tuple[list[int], int]  # a text, and the index of the token that follows there
+Index = dict[tuple[int, ...], list[Place]]
 
 
 class Copies:
-    """An index of every run of ``SHORTEST`` to ``LONGEST`` tokens to the places right after it."""
+    """An index of every run of ``SHORTEST`` to ``LONGEST`` tokens to the places right after it.
 
-    def __init__(self) -> None:
-        self._places: defaultdict[tuple[int, ...], list[Place]] = defaultdict(list)
+    The prompt is indexed as long as it is one; of what is said, the latest: when a generation is full, the one before
+    it is forgotten whole. So memory has a bound, however many runs a prompt has.
+    """
+
+    def __init__(self, prompt: Sequence[int] = ()) -> None:
+        self._prompt: list[int] = []
+        self._of_prompt: Index = {}
+        self._older: Index = {}
+        self._newer: Index = {}
+        self._said = 0  # tokens in the newer generation
+        self.go_on(prompt)
+
+    def go_on(self, prompt: Sequence[int]) -> None:
+        """``prompt`` is the prompt now: it begins with that of before, which is known already."""
+        for token in prompt[len(self._prompt) :]:
+            _add(self._of_prompt, self._prompt, token)
 
     def append(self, text: list[int], token: int) -> None:
         """``text`` gains a token, and what it ends with from now on is found."""
-        text.append(token)
-        for length in range(SHORTEST, min(LONGEST, len(text)) + 1):
-            self._places[tuple(text[-length:])].append((text, len(text)))
+        if self._said == GENERATION:
+            self._older, self._newer, self._said = self._newer, {}, 0
+        _add(self._newer, text, token)
+        self._said += 1
 
     def longest_match(self, line: Sequence[int]) -> tuple[int, list[Place]]:
         """Length of the longest earlier run of the line's last tokens, and the places after it, latest last."""
         match, found = 0, list[Place]()
         for length in range(SHORTEST, min(LONGEST, len(line)) + 1):
-            places = self._places.get(tuple(line[-length:]), [])
+            places = self._places(tuple(line[-length:]))
             if not any(at < len(text) for text, at in reversed(places)):  # a text's own end is followed by nothing yet
                 break
             match, found = length, places
         return match, [(text, at) for text, at in found[-WITNESSES - 1 :] if at < len(text)]
+
+    def _places(self, run: tuple[int, ...]) -> list[Place]:
+        """Of all indices, oldest first."""
+        found = [places for index in (self._of_prompt, self._older, self._newer) if (places := index.get(run))]
+        return found[0] if len(found) == 1 else [place for places in found for place in places]
+
+
+def _add(index: Index, text: list[int], token: int) -> None:
+    text.append(token)
+    place = (text, len(text))  # one for all lengths: most of an index is its entries
+    for length in range(SHORTEST, min(LONGEST, len(text)) + 1):
+        places = index.setdefault(tuple(text[-length:]), [])
+        places.append(place)
+        if len(places) > CROWD:
+            del places[: CROWD // 2]
 
 
 def vote(places: Sequence[Place], match: int) -> tuple[int, Kind] | None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from engine.sampler.acceptance import Proposals
+from engine.sampler.acceptance import Coupled, Proposals
 from engine.sampler.drafters.draft_model import DraftModelDrafter
 from engine.sampler.drafters.suffix import SuffixDrafter
 from engine.sampler.sampling import Distributions
@@ -16,7 +16,8 @@ SURE = 0.6  # chance of a copied guess from which on the draft model is not aske
 
 
 class HybridDrafter:
-    """Row by row, one of two drafters. Which one depends on committed tokens only, so it cannot bias what follows.
+    """Row by row, one of two drafters. Which one depends on this run's committed tokens only, so it cannot bias what
+    follows.
 
     The draft model lags behind on rows that copied; it catches up with its next pass.
     """
@@ -29,6 +30,10 @@ class HybridDrafter:
         self.suffix, self.model, self.copy_limit = suffix, model, copy_limit
 
     def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
+        if not isinstance(self.model.rule, Coupled):
+            # Where a guess was drawn, other numbers decide than where it was copied. Which of the two it is must not
+            # depend on those numbers, and what was said in a run with the same seed does.
+            self.suffix.forget()
         return self.suffix.begin(prompt, between_chunks) and self.model.begin(prompt, between_chunks)
 
     def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:

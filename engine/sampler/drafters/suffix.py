@@ -69,16 +69,18 @@ class SuffixDrafter:
     def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
         """A prompt that goes on from the last one, or is that one again, keeps what its candidates said."""
         if self._prompt != list(prompt[: len(self._prompt)]):
-            self._copies = Copies()
+            self.forget()
+        self._copies.go_on(prompt)
         self._prompt = list(prompt)
         self._text_of: dict[int, list[int]] = {}  # by candidate; finished ones stay and go on being copied from
         self._guesses: dict[int, Guess] = {}
         self._states: dict[int, Tensor] = {}  # of the speculator, where each candidate's last token was drawn
         self._confidence = Confidence()
-        text: list[int] = []
-        for token in prompt:
-            self._copies.append(text, token)
         return True
+
+    def forget(self) -> None:
+        """Nothing that was said before is copied from."""
+        self._prompt, self._copies = [], Copies()
 
     def observe(self, rows: Sequence[Row], hidden: Tensor) -> None:
         """``hidden`` ``[B, size]``: what the target's output layer read where each row's last token was drawn."""

@@ -1,5 +1,7 @@
 """The truncated distribution against the textbook's full sort, in float64: case D10."""
 
+import math
+
 import pytest
 import torch
 
@@ -204,3 +206,24 @@ def test_a_draft_of_a_smaller_vocabulary_is_penalised_for_what_it_knows():
     place = row(sampling, [90], [3, 95]).place([91])
     found = dense(distributions(torch.zeros(1, 5), [place]), 5)
     assert found.argmin() == 3
+
+
+def at_the_edge(min_p, temperature, others, off=0.0):
+    """Rows of one likeliest id, ``others`` as likely as min-p allows, rounded, and two far below; of many sizes."""
+    largest = torch.linspace(-4, 4, 81, dtype=torch.float64)
+    edge = (largest + temperature * math.log(min_p) + off)[:, None].expand(-1, others)
+    return torch.cat([largest[:, None], edge, largest[:, None].expand(-1, 2) - 50], dim=1).float()
+
+
+@pytest.mark.parametrize("others", [1, 3, 100], ids="{} others".format)
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+@pytest.mark.parametrize("min_p", [0.05, 0.1, 0.3, 0.5])
+def test_ids_at_the_very_edge_of_min_p_stay_and_those_beyond_it_go(min_p, temperature, others):
+    """Whatever the last bit of a logarithm says; many at once need another way than a few."""
+    sampling = Sampling(temperature=temperature, top_p=1.0, min_p=min_p)
+
+    def kept(logits):
+        return (distributions(logits, sampling).log_probs > -math.inf).sum(-1).tolist()
+
+    assert kept(at_the_edge(min_p, temperature, others)) == [1 + others] * 81
+    assert kept(at_the_edge(min_p, temperature, others, off=-1e-4)) == [1] * 81

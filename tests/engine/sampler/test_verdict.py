@@ -28,7 +28,7 @@ def q_of(logits, drafts, generator):
 
 @pytest.mark.parametrize("rule", [Coupled(), Rejection()], ids=lambda rule: rule.name)
 @pytest.mark.parametrize("penalised", [False, True], ids=["plain", "penalised"])
-@pytest.mark.parametrize("drawn", [False, True], ids=["guessed", "drawn"])
+@pytest.mark.parametrize("drawn", ["none", "all", "some"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=["float32", "bfloat16"])
 def test_verdicts_agree(rule, penalised, drawn, dtype):
     numbers = [1, 2, 3] if penalised else [1, 2]
@@ -39,7 +39,9 @@ def test_verdicts_agree(rule, penalised, drawn, dtype):
     logits = (torch.randn(3 * len(rows) - 1, 60, generator=generator) * 3).to(dtype)
     guesses = logits.argmax(-1).tolist()  # likely to stay for a while
     drafts = [guesses[:2], guesses[3:4], guesses[5:7]][: len(rows)]
-    proposals = Proposals(drafts, q_of(logits, drafts, generator) if drawn else None)
+    q = None if drawn == "none" else q_of(logits, drafts, generator)
+    survival = [[0.9] * len(drafts[0]), *[None] * (len(rows) - 1)] if drawn == "some" else None  # the first was copied
+    proposals = Proposals(drafts, q, survival)
     line = VerifyLine.of(rows, proposals, logits.device)
     want = judge(logits[: len(line.drafts)], line, len(rows), proposals.q, rule).wait()
     got = judge_on_device(logits[: len(line.drafts)], line, len(rows), proposals.q, rule).wait()

@@ -122,6 +122,18 @@ def test_half_precision_logits_are_read_as_they_are():
     check_draw(random_logits(2, 700).bfloat16(), [WAYS[0], WAYS[3]])
 
 
+@pytest.mark.parametrize(("min_p", "temperature"), [(0.1, 1.0), (0.3, 0.7)])
+def test_ids_at_the_very_edge_of_min_p_stay_and_those_beyond_it_go(min_p, temperature):
+    """As in the sampler's own: whatever the last bit of a logarithm says."""
+    largest = torch.linspace(-4, 4, 24, dtype=torch.float64)
+    for off, size in ((0.0, 2), (-1e-4, 1)):
+        edge = largest + temperature * torch.tensor(min_p, dtype=torch.float64).log() + off
+        logits = torch.stack([largest, edge, largest - 50], dim=1).float()
+        sampling = Sampling(temperature=temperature, top_p=1.0, min_p=min_p)
+        drawn = draw(logits, cuts([sampling] * len(logits)), counter(len(logits)), TOKEN)
+        assert [len(ids) for ids in support_of(drawn)] == [size] * len(logits)
+
+
 def test_what_cannot_be_drawn_never_is():
     logits = random_logits(2, 300)
     logits[:, 7:] = float("-inf")
@@ -199,10 +211,10 @@ def test_rejection(sampling, drawn, seed):
     accepted, tokens, scores = unpack(result, 3)
 
     sparse_q = distributions(q_logits, sampling)
-    if not drawn:
-        sparse_q = Distributions(drafts.clamp(min=0).long()[:, None], torch.zeros(6, 1))
-    want_accepted, want_tokens = plain.rejection(
-        p.ids, p.log_probs, drafts.long(), sparse_q.ids, sparse_q.log_probs, OWNERS, tuple(at)
+    want_accepted, want_tokens = (
+        plain.rejection(p.ids, p.log_probs, drafts.long(), sparse_q.ids, sparse_q.log_probs, OWNERS, tuple(at))
+        if drawn
+        else plain.coupled(p.ids, p.log_probs, drafts.long(), OWNERS, tuple(at))
     )
     assert accepted.tolist() == want_accepted.tolist()
     assert tokens.tolist() == want_tokens.tolist()
@@ -210,19 +222,28 @@ def test_rejection(sampling, drawn, seed):
 
 
 def check_rejection(
-    logits: torch.Tensor, sampling: Sampling, q: Distributions, drafts: torch.Tensor, seed: int = 3
+    logits: torch.Tensor,
+    sampling: Sampling,
+    q: Distributions,
+    drafts: torch.Tensor,
+    seed: int = 3,
+    drawn: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """A line of one draft per row, judged by kernel and twin alike. ``q`` ``[R, K]``; accepted counts ``[R]``."""
     rows = len(drafts)
-    at, places = counter(2 * rows, seed), torch.arange(2 * rows, dtype=torch.int32) // 2
+    at, wide = counter(2 * rows, seed), torch.arange(2 * rows) // 2
+    places = wide.int()
+    if drawn is not None:
+        drawn = drawn[wide]
+        places = torch.where(drawn, places, -1)
     line = torch.stack([drafts, torch.full_like(drafts, -1)], dim=1).flatten().int()
     starts = torch.arange(0, 2 * rows + 1, 2, dtype=torch.int32)
     drawn_from = (dense(q.ids, q.log_probs, logits.shape[1]), places)
     result = accept(logits, cuts([sampling] * 2 * rows), at, line, starts, REJECTION, q=drawn_from)
     accepted, tokens, _ = unpack(result, rows)
     p = distributions(logits, sampling)
-    owners, wide = torch.arange(2 * rows) // 2, places.long()
-    want = plain.rejection(p.ids, p.log_probs, line.long(), q.ids[wide], q.log_probs[wide], owners, tuple(at))
+    judged = (line.long(), q.ids[wide], q.log_probs[wide])
+    want = plain.rejection(p.ids, p.log_probs, *judged, wide, tuple(at), drawn)
     assert accepted.tolist() == want[0].tolist()
     assert tokens.tolist() == want[1].tolist()
     return accepted
@@ -244,6 +265,21 @@ def test_rejection_of_what_another_distribution_drew(size, sampling):
     drafts = plain.draw(q.ids, q.log_probs, tuple(counter(rows, 5)), DRAFT)
     accepted = check_rejection(logits, sampling, q, drafts)
     assert 0 < accepted.sum() < rows
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_was_drawn_and_what_was_not_in_one_line(seed):
+    """Rows of a hybrid drafter: each draft is met as what it is."""
+    rows, sampling = 9, WAYS[6]
+    logits = random_logits(2 * rows, 53, spread=1.5, seed=seed)
+    q = distributions(logits[::2] + random_logits(rows, 53, spread=0.7, seed=seed + 10), sampling)
+    at = counter(rows, 5)
+    drafts = plain.draw(q.ids, q.log_probs, tuple(at), DRAFT)
+    drawn = torch.arange(rows) % 3 > 0
+    accepted = check_rejection(logits, sampling, q, drafts, seed, drawn)
+    none_drawn = check_rejection(logits, sampling, q, drafts, seed, torch.zeros_like(drawn))
+    all_drawn = check_rejection(logits, sampling, q, drafts, seed, torch.ones_like(drawn))
+    assert torch.equal(accepted, torch.where(drawn, all_drawn, none_drawn))
 
 
 def test_where_nothing_is_left_of_p_it_is_drawn_from_itself():
@@ -283,8 +319,10 @@ def test_the_coin_is_that_of_the_twin_and_a_rejected_draft_never_comes_back():
     logits = torch.zeros(2 * positions, 2)
     drafts = torch.tensor([1, -1] * positions, dtype=torch.int32)
     starts = torch.arange(0, 2 * positions + 1, 2, dtype=torch.int32)
+    q = dense(torch.ones(1, 1, dtype=torch.long), torch.zeros(1, 1), 2)  # which can draw nothing else
+    places = torch.zeros(2 * positions, dtype=torch.int32)
     accepted, tokens, _ = unpack(
-        accept(logits, cuts([WAYS[6]] * len(logits)), at, drafts, starts, REJECTION), positions
+        accept(logits, cuts([WAYS[6]] * len(logits)), at, drafts, starts, REJECTION, q=(q, places)), positions
     )
     coins = uniform(*at, torch.zeros(2 * positions, dtype=torch.long), ACCEPT)[::2]
     assert accepted.tolist() == (coins < 0.5).int().tolist()

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from kernels.attention import native
 from kernels.attention.torch import packed_attention
+from tests.kernels.guards import guarded_input, guarded_output
 
 pytestmark = pytest.mark.skipif(bool(native.why_not()), reason=native.why_not() or "compiled")
 
@@ -129,11 +130,92 @@ def test_the_prompt_in_the_prefix_or_in_the_slab():
     assert torch.equal(whole, line.compiled())
 
 
-def test_another_type_is_refused():
-    line = Line([1], [0], 4)
-    line.query = line.query.double()
-    with pytest.raises(TypeError, match="float32 on the CPU"):
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_another_type_is_left_to_torch(dtype):
+    line = Line([2, 1, 3], [4, 0, 9], 9, sinks=True)
+    want = line.compiled(window=7, softcap=2.0)
+    line.query = line.query.to(dtype)
+    line.prefix, line.suffix = (tuple(part.to(dtype) for part in pair) for pair in (line.prefix, line.suffix))
+    found = line.compiled(window=7, softcap=2.0)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.float(), want, rtol=0, atol=5e-6 if dtype == torch.float64 else 0.05)
+
+
+def test_one_of_them_of_another_type_is_left_to_torch():
+    line = Line([2, 1], [4, 0], 9)
+    want = line.compiled()
+    line.suffix = tuple(part.double() for part in line.suffix)
+    torch.testing.assert_close(line.compiled(), want, rtol=0, atol=5e-6)
+
+
+@pytest.mark.parametrize(("size", "value_size"), [(5, 5), (10, 8), (8, 3), (1, 1)])
+@pytest.mark.parametrize("prompt", [0, 9])
+def test_heads_of_odd_sizes_are_left_to_torch(size, value_size, prompt):
+    agree(Line([2, 1], [4, 0], prompt, 2, 3, size, value_size), window=6)
+
+
+def test_nothing_beside_the_line_is_read_or_written(monkeypatch):
+    for counts, starts, prompt, size in (([1], [0], 0, 4), ([1, 4, 2], [0, 9, 30], 17, 12), ([3, 1], [2, 5], 16, 64)):
+        line = Line(counts, starts, prompt, 2, 3, size, sinks=True)
+        line.query = guarded_input(line.query)
+        line.suffix = tuple(guarded_input(part) for part in line.suffix)
+        line.prefix = line.prefix and tuple(guarded_input(part) for part in line.prefix)
+        native._kept.__dict__.clear()  # so that its room is made here, too
+        with guarded_output(monkeypatch):
+            found = line.compiled()
+        torch.testing.assert_close(found.double(), line.twin(), rtol=0, atol=5e-6)
+    native._kept.__dict__.clear()
+
+
+def test_indices_and_sinks_with_gaps():
+    line = Line([2, 1], [4, 0], 9, sinks=True)
+    want = line.compiled()
+    line.rows, line.slots, line.options["sinks"] = (
+        torch.stack([part, 0 * part], dim=1)[:, 0] for part in (line.rows, line.slots, line.options["sinks"])
+    )
+    assert not line.rows.is_contiguous()
+    assert torch.equal(line.compiled(), want)
+
+
+@pytest.mark.parametrize(("what", "value"), [("rows", 2), ("rows", -1), ("slots", 6), ("slots", -1)])
+def test_a_row_or_slot_that_is_not_there_is_refused(what, value):
+    """It would be read from whatever lies there; another engine's step would look like this."""
+    line = Line([2, 1], [4, 0], 9)
+    line.compiled()  # what was looked at before says nothing about the next
+    wrong = getattr(line, what).clone()
+    wrong[1] = value
+    setattr(line, what, wrong)
+    with pytest.raises(ValueError, match="slabs of 6 slots"):
         line.compiled()
+
+
+def test_what_does_not_belong_together_is_refused():
+    line = Line([2, 1], [4, 0], 9, 2, 3, 16)
+    keys, values = line.suffix
+    prompt = line.prefix
+    narrow = torch.randn(3, 6, 12)
+    for query, prefix, suffix, rows in (
+        (narrow, prompt, line.suffix, line.rows),
+        (line.query[:, :5], prompt, line.suffix, line.rows),
+        (line.query, (prompt[0][:, :1], prompt[1]), line.suffix, line.rows),
+        (line.query, (prompt[0][..., :12], prompt[1]), line.suffix, line.rows),
+        (line.query, (prompt[0], prompt[1][:, :, :8]), line.suffix, line.rows),
+        (line.query, prompt, (keys, values[:1]), line.rows),
+        (line.query, prompt, (keys, values[:, :, :5]), line.rows),
+        (line.query, prompt, line.suffix, line.rows[:2]),
+        (line.query, prompt, line.suffix, line.rows.int()),
+    ):
+        with pytest.raises(ValueError, match=r"one attention|one int64"):
+            native.packed_attention(query, prefix, suffix, rows, line.slots, **line.options)
+    with pytest.raises(ValueError, match="one attention"):
+        line.compiled(sinks=torch.randn(5))
+
+
+def test_an_empty_line():
+    line = Line([1], [0], 4)
+    empty = torch.empty(0, dtype=torch.long)
+    out = native.packed_attention(line.query[:0], line.prefix, line.suffix, empty, empty, **line.options)
+    assert out.shape == (0, 14, 64)
 
 
 def test_a_head_of_an_odd_size_is_left_to_torch():

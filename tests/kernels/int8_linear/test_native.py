@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from kernels.int8_linear import available, native, pack, quantize_weight
 from kernels.int8_linear.fbgemm import FbgemmWeight
 from kernels.int8_linear.loops import WAYS, Way
+from tests.kernels.guards import guarded_input, guarded_output
 from tests.kernels.int8_linear.test_int8_linear import rows_of_many_sizes, weight_and_bias
 
 pytestmark = pytest.mark.skipif(not available(), reason="this torch has no FBGEMM to compare with")
@@ -75,6 +76,46 @@ def test_another_type_is_refused(way):
     quantized, scale = quantize_weight(weight_and_bias(40, 64)[0])
     with pytest.raises(TypeError, match="float32 on the CPU"):
         native.NativeWeight(quantized, scale, way).product(torch.randn(2, 64).double(), None)
+
+
+@pytest.mark.parametrize(("out", "width"), [(70, 33), (1, 1), (17, 100), (16, 16), (3, 15)])
+@pytest.mark.parametrize("count", [1, 3, 17])
+def test_nothing_beside_the_rows_is_read_or_written(way, out, width, count, monkeypatch):
+    quantized, scale = quantize_weight(weight_and_bias(out, width)[0])
+    weight, bias = native.NativeWeight(quantized, scale, way), guarded_input(torch.randn(out))
+    rows = guarded_input(torch.randn(count, width))
+    with guarded_output(monkeypatch):
+        found = weight.product(rows, bias)
+    assert torch.equal(found, FbgemmWeight(quantized, scale).product(rows, bias))
+
+
+@pytest.mark.parametrize("out", [16, 70])
+def test_another_width_is_refused(way, out):
+    """It would be read past the ends of the rows, or of the bias."""
+    weight = native.NativeWeight(*quantize_weight(weight_and_bias(out, 64)[0]), way)
+    for rows in (torch.randn(2, 48), torch.randn(2, 80), torch.randn(64), torch.randn(2, 2, 64)):
+        with pytest.raises(ValueError, match="rows of 64"):
+            weight.product(rows, None)
+    for bias in (torch.randn(out - 1), torch.randn(out + 1), torch.randn(1, out)):
+        with pytest.raises(ValueError, match=f"bias of {out}"):
+            weight.product(torch.randn(2, 64), bias)
+
+
+@pytest.mark.parametrize("out", [16, 70])
+def test_a_bias_of_another_type_or_with_gaps(way, out):
+    weight, rows, bias = (
+        native.NativeWeight(*quantize_weight(weight_and_bias(out, 64)[0]), way),
+        torch.randn(2, 64),
+        torch.randn(out),
+    )
+    want = weight.product(rows, bias)
+    assert torch.equal(weight.product(rows, bias.double()), want)
+    assert torch.equal(weight.product(rows, torch.stack([bias, -bias], dim=1)[:, 0]), want)
+
+
+def test_no_rows(way):
+    weight = native.NativeWeight(*quantize_weight(weight_and_bias(40, 64)[0]), way)
+    assert weight.product(torch.randn(0, 64), None).shape == (0, 40)
 
 
 def test_without_a_way_fbgemm_does_it(monkeypatch):

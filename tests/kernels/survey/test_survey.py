@@ -6,6 +6,7 @@ import torch
 from kernels import llvm
 from kernels.survey import CHUNK, native, survey
 from kernels.survey.torch import survey as reference
+from tests.kernels.guards import guarded_input, guarded_output
 
 compiled = pytest.mark.skipif(bool(llvm.why_not()), reason=llvm.why_not() or "compiled")
 WIDTHS = [CHUNK, CHUNK + 1, CHUNK + 15, CHUNK + 16, 3 * CHUNK - 1, 4096, 151665, 151936]
@@ -33,7 +34,7 @@ def test_the_largest_may_stand_anywhere(width):
     for place in sorted(edge for edge in edges if 0 <= edge < width):
         logits, factors = torch.zeros(1, width), torch.ones(1)
         logits[0, place] = 50
-        assert native.serves(logits)
+        assert native.serves(logits, factors)
         agrees(native.survey(logits, factors), logits, factors)
 
 
@@ -73,3 +74,34 @@ def test_no_rows_at_all():
 def test_other_types_are_torchs(dtype):
     logits = torch.randn(2, 300, dtype=dtype)
     assert survey(logits, torch.ones(2, dtype=dtype)).total.dtype == dtype
+
+
+@compiled
+@pytest.mark.parametrize("width", WIDTHS[:-2])
+def test_nothing_beside_the_rows_is_read_or_written(width, monkeypatch):
+    logits, factors = guarded_input(torch.randn(3, width)), guarded_input(torch.rand(3) + 0.5)
+    with guarded_output(monkeypatch):
+        found = native.survey(logits, factors)
+        alone = native.survey(logits[1:2], factors[1:2])
+    agrees(found, logits, factors)
+    assert torch.equal(alone.total[0], found.total[1])
+
+
+@compiled
+def test_what_the_loop_is_not_for_is_torchs():
+    """Called directly, it looks for itself."""
+    logits, factors = torch.randn(3, 300), torch.rand(3) + 0.5
+    for other in (logits.double(), logits.bfloat16(), logits[:, :40], logits[:0]):
+        own = factors[: len(other)].to(other.dtype)
+        found, want = native.survey(other, own), reference(other, own)
+        assert torch.equal(found.total, want.total)
+        assert found.total.dtype == other.dtype
+    assert torch.equal(native.survey(logits, factors.double()).total, native.survey(logits, factors).total)
+    apart = torch.stack([factors, factors], dim=1)[:, 0]
+    assert torch.equal(native.survey(logits, apart).scaled_total, native.survey(logits, factors).scaled_total)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_a_factor_too_few_or_too_many_is_refused(count):
+    with pytest.raises(ValueError, match="zip"):
+        survey(torch.randn(3, 300), torch.ones(count))
