@@ -4,9 +4,8 @@
 
 Nothing is downloaded: models have the published shapes and random weights, made on the device, and acceptance is
 replayed from recorded answers of a real model (``benchmarks/traces``) or forced to a rate; every line says which. Each
-section has a budget in seconds and fails alone; what is found is written down as it is found, so that a run which is cut
-short, by its budgets, Ctrl+C or a SIGTERM, keeps it. ``--dry`` runs all of it on the CPU at toy size, to see that it runs:
-its figures mean nothing.
+section has a budget in seconds and fails alone. A run that is cut short, by a budget, Ctrl+C or SIGTERM, keeps what it
+has found. ``--dry`` runs all of it on the CPU at toy size, to see that it runs: its figures mean nothing.
 """
 
 import argparse

@@ -157,7 +157,7 @@ def why_old_driver() -> str:
         return ""
     return (
         f"The NVIDIA driver is too old for this torch (it knows CUDA {driver[0]}.{driver[1]}, torch needs "
-        f"{build[0]}.{build[1]}); update the driver to use the GPU."
+        f"CUDA {build[0]}.{build[1]}); update the driver to use the GPU."
     )
 
 

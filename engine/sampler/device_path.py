@@ -114,7 +114,7 @@ def open_model(
 ) -> RaggedModel:
     """The fastest door that this machine has to ``module``; its ``note`` says what was given up, and why.
 
-    Raises what ``check`` raises on the last rung, and a lack of memory that not even one row overcomes.
+    Raises what ``check`` raises on the last rung, and a lack of memory that fewer rows do not overcome.
     """
     if device is None and next(module.parameters()).device.type == "cuda":
         device = Gpu(module)
@@ -162,13 +162,13 @@ class _Climb:
         return plain
 
     def _with_room_that_fits(self, rung: Rung) -> DeviceModel:
-        """Where the memory lacks for the first room, half as many rows are tried, down to one."""
+        """Where the memory lacks for the first room, half as many rows are tried, down to the two of the check."""
         rows = FIRST_ROOM.rows
         while True:
             try:
                 return self._open(rung, Room(rows, FIRST_ROOM.slots, FIRST_ROOM.prompt))
             except Exception as error:
-                if lack_of_memory(error) is None or rows == 1:
+                if lack_of_memory(error) is None or rows <= 2:
                     raise
             rows //= 2
             release_cached_memory()
@@ -178,8 +178,7 @@ class _Climb:
         model = DeviceModel(
             self.module, self.vocabulary, self.device.attention(), capture, room=room, has_kernels=rung.has_kernels
         )
-        self.check(model)
-        self.trial.run(model, self.progress)
+        self.trial.run(model, self.check, self.progress)
         if rung.has_graphs and not model.graphs.are_on:
             raise CaptureFailed(model.graphs.fault)
         return model

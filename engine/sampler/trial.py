@@ -14,6 +14,7 @@ from engine.contract import Sampling
 from engine.models.room import TOKENS_PER_ROW
 from engine.sampler.acceptance import AcceptanceRule, Coupled, Rejection, VerifyLine
 from engine.sampler.device_model import DeviceModel
+from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.sampling import Distributions, Place, distributions
 from engine.sampler.self_check import TOLERANCE
 from engine.sampler.verdict import Verdict, cuts_of_places, judge
@@ -44,10 +45,16 @@ class Trial:
     is_draft: bool = False
 
     @torch.inference_mode()
-    def run(self, model: DeviceModel, progress: Callable[[int, int], None]) -> None:
-        """Raises WrongNumbers, or whatever the device says. ``progress``: pieces that are done, of how many."""
+    def run(
+        self, model: DeviceModel, check: Callable[[RaggedModel], None], progress: Callable[[int, int], None]
+    ) -> None:
+        """Raises what ``check`` raises, WrongNumbers, or whatever the device says.
+
+        ``progress``: pieces that are done, of how many.
+        """
         rows, prompt = model.cache.room.rows, len(self._prompt)
         pieces: list[Piece] = [
+            lambda: check(model),
             lambda: model.prefill(self._prompt),
             lambda: model.reserve(rows, TOKENS_PER_ROW, prompt, last_only=self.is_draft),
             *(partial(self._compare_line, model, counts) for counts in _lines(rows)),

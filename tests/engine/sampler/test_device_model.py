@@ -10,44 +10,14 @@ from engine.contract import Sampling
 from engine.models.room import SIZES, Room, bucket
 from engine.sampler.device_model import DeviceModel
 from engine.sampler.fixed_cache import FixedLayer, FixedStep
-from engine.sampler.graphs import WARM_UPS, Graphs, Key
+from engine.sampler.graphs import Graphs, Key
 from engine.sampler.ragged_model import RaggedModel
 from kernels.attention.torch import packed_attention
+from tests.engine.sampler.device import Refuse, Rerun, Warm
 from tests.engine.sampler.running import decode, new_rows, open_decoder, tokens_of
 from tests.engine.sampler.tiny import VOCABULARY, build, noisy_copy
 
 SMALL = Room(rows=4, slots=8, prompt=16)
-
-
-class Rerun:
-    """Stands in for CUDA: the work itself is the replay, and its output lands in the same tensor every time."""
-
-    def __init__(self):
-        self.sizes, self.replays = [], 0
-
-    def __call__(self, work):
-        out = work()
-        self.sizes.append(len(out))
-
-        def replay():
-            self.replays += 1
-            out.copy_(work())
-
-        return replay, out
-
-
-class Warm(Rerun):
-    """Runs the work as often as CUDA's capture does before it records it."""
-
-    def __call__(self, work):
-        for _ in range(WARM_UPS):
-            work()
-        return super().__call__(work)
-
-
-class Refuse:
-    def __call__(self, work):
-        raise RuntimeError("operation not permitted when stream is capturing\nmore")
 
 
 def open_device(stock, capture=None, room=SMALL, attention=packed_attention):
