@@ -8,9 +8,11 @@ from torch import Tensor, nn
 
 from engine.models.room import Room, bucket
 from engine.sampler.cache import forward_over
+from engine.sampler.faults import first_line, lack_of_memory
 from engine.sampler.fixed_cache import Attention, FixedCache, FixedStep
 from engine.sampler.graphs import Capture, Graphs, Key
 from engine.sampler.ragged_model import RaggedModel
+from kernels.attention.torch import packed_attention as plain_attention
 
 FIRST_ROOM = Room(rows=8, slots=512, prompt=1024)
 PREFILL_CHUNK = 2048  # a GPU reads more of a prompt in a tenth of a second than a CPU
@@ -19,11 +21,13 @@ PREFILL_CHUNK = 2048  # a GPU reads more of a prompt in a tenth of a second than
 class DeviceModel(RaggedModel):
     """``RaggedModel`` with a ``FixedCache``; ``attention`` and ``capture`` as the device has them.
 
-    ``has_kernels``: verdicts and drafts are reached by the device's kernels, too. Logits of a captured pass are
-    overwritten by the next one of the same size.
+    ``has_kernels``: verdicts and drafts are reached by the device's kernels, too. ``steps_down``: it was tried when it
+    was loaded, and what fails later is not the model's fault. Logits of a captured pass are overwritten by the next one
+    of the same size.
     """
 
     cache: FixedCache
+    steps_down = False
 
     def __init__(
         self,
@@ -76,8 +80,20 @@ class DeviceModel(RaggedModel):
     def chunk(self) -> int:
         return PREFILL_CHUNK
 
-    @torch.inference_mode()
     def forward(self, tokens: Sequence[Sequence[int]], starts: Sequence[int], *, last_only: bool = False) -> Tensor:
+        """See ``RaggedModel.forward``. A kernel that fails in larger room than it was tried in gives way for good."""
+        try:
+            return self._forward(tokens, starts, last_only)
+        except Exception as error:
+            if not self.steps_down or lack_of_memory(error) is not None:
+                raise
+            self.steps_down = False
+            self._attention, self.graphs, self.draft_loop = plain_attention, Graphs(None), None
+            self.note = f"Attention went on in plain PyTorch after a kernel failed ({first_line(error)})."
+        return self._forward(tokens, starts, last_only)  # what the first try has written is written again
+
+    @torch.inference_mode()
+    def _forward(self, tokens: Sequence[Sequence[int]], starts: Sequence[int], last_only: bool) -> Tensor:
         cache, total, rows = self.cache, sum(map(len, tokens)), len(tokens)
         if not cache.is_reading:
             slots = max(start + len(row) for start, row in zip(starts, tokens, strict=True)) - cache.prefix_length

@@ -144,7 +144,7 @@ class _Climb:
         for rung in RUNGS[:-1]:
             try:
                 model = self._with_room_that_fits(rung)
-                model.note = _note(rung, reasons)
+                model.note, model.steps_down = _note(rung, reasons), True
                 return model
             except Exception as error:
                 if isinstance(error, LoadCancelled) or lack_of_memory(error) is not None:

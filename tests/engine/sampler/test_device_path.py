@@ -131,13 +131,14 @@ class TestRungs:
         assert "wrong numbers" in model.note
         assert said(model, stock) == said(None, stock)
 
-    def test_numbers_that_are_wrong_in_long_lines_only(self, stock, monkeypatch):
+    @pytest.mark.parametrize("wrong", [1.5, float("nan")])
+    def test_numbers_that_are_wrong_in_long_lines_only(self, stock, monkeypatch, wrong):
         """The self-check's few tokens are right: a tile that only longer lines use is not."""
         attention = FakeDevice.attention
 
         def wrong_when_wide(device):
             right = attention(device)
-            return lambda query, *rest, **options: right(query, *rest, **options) * (1.5 if len(query) > 100 else 1.0)
+            return lambda query, *rest, **options: right(query, *rest, **options) * (wrong if len(query) > 50 else 1.0)
 
         monkeypatch.setattr(FakeDevice, "attention", wrong_when_wide)
         model = climb(stock, FakeDevice())
@@ -206,6 +207,24 @@ class TestRungs:
         with pytest.raises(GpuLost, match=r"illegal memory access.*--device cpu") as raised:
             climb(stock, FakeDevice({"launch": [fault]}, alive=False))
         assert len(str(raised.value).splitlines()) == 1
+
+    @pytest.mark.parametrize("has_graphs", [True, False])
+    def test_a_kernel_that_fails_later_in_larger_room_gives_way_in_the_middle_of_a_run(self, stock, has_graphs):
+        """Compiled anew for more rows, say, into a cache folder that has become full meanwhile."""
+        device = FakeDevice({} if has_graphs else {"capture": [GRAPHS_ALONE["refused"]]})
+        model = climb(stock, device)
+        device.faults["launch"] = [None] * 10 + [OSError(errno.ENOSPC, "No space left on device")]
+        assert said(model, stock) == said(None, stock)
+        assert model.note.startswith("Attention went on in plain PyTorch after a kernel failed ([Errno 28] No space")
+        assert said(model, stock) == said(None, stock)
+
+    def test_a_lack_of_memory_in_a_run_is_no_fault_of_a_kernel(self, stock):
+        device = FakeDevice()
+        model = climb(stock, device)
+        device.faults["launch"] = [LACK, None]
+        with pytest.raises(torch.OutOfMemoryError):
+            model.prefill([3, 4, 5])
+        assert (rung_of(model), model.note) == ("graphs", "")
 
     def test_every_try_is_told_and_can_be_stopped(self, stock):
         told = []

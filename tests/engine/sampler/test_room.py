@@ -55,10 +55,16 @@ class Stage:
         )
 
     def open(self, module, vocabulary):
-        capture = Rerun()
-        self.captures.append(capture.sizes)
-        self.models.append(DeviceModel(module, vocabulary, packed_attention, capture, room=SMALL))
-        return self.models[-1]
+        graphs = Rerun()
+
+        def capture(work):
+            assert not model.cache.is_reading, "a graph over the prompt's store, where rows' slabs belong"
+            return graphs(work)
+
+        model = DeviceModel(module, vocabulary, packed_attention, capture, room=SMALL)
+        self.captures.append(graphs.sizes)
+        self.models.append(model)
+        return model
 
     def run(self, *asked, draft="", react=lambda event: None):
         engine = SamplerEngine(
@@ -97,6 +103,7 @@ class TestOnce:
         assert [event.outcome for event in of(RunFinished, events)] == ["finished"] * 3
         assert all(count > 0 for count in seen[0])
         assert seen[-1] == seen[0]
+        assert [model.note for model in stage.models] == [""] * len(stage.models)
         assert stage.models[0].cache.room == Room(rows=4, slots=64, prompt=16)
 
     def test_rows_that_are_never_decoded_together_need_no_room(self, stage):
