@@ -370,6 +370,12 @@ class TestEngine:
         assert set(notes.kept()) == (expected if faults else set())
         assert any(event.stage == "kernels" and event.total > 1 for event in of(Loading, events))
 
+    @pytest.mark.parametrize(("device", "said"), [("auto", "The driver is too old."), ("cpu", "")])
+    def test_a_model_that_fell_to_the_processor_says_why(self, talk, monkeypatch, device, said):
+        monkeypatch.setattr("engine.sampler.engine.why_on_cpu", lambda: "The driver is too old.")
+        events = talk(None, Load(ModelChoice("target", device=device)), Generate("r", request(1)))
+        assert of(Ready, events)[0].note == said
+
     def test_a_load_that_no_width_fits_is_out_of_memory(self, talk):
         (failed,) = of(LoadFailed, talk(FakeDevice({"launch": [LACK]}), Load(ModelChoice("target"))))
         assert failed.kind == "out-of-memory"
