@@ -261,6 +261,8 @@ class TestDraftLoop:
         going = {n: row.limits.max_tokens for n, row in enumerate(decoder.rows)}
         while len(decoder.rows) == len(going):
             decoder.step()
+            # Nor is a slot taken for filled that never was: it would be read with the next drafts.
+            assert all(len(known) <= fed.get(row, -1) + 1 for row, known in enumerate(decoder.drafter._fed))
             decoder.leave()
         assert fed
         assert all(slot < going[row] for row, slot in fed.items() if row in going)
