@@ -4,8 +4,8 @@
 
 Nothing is downloaded: models have the published shapes and random weights, made on the device, and acceptance is
 replayed from recorded answers of a real model (``benchmarks/traces``) or forced to a rate; every line says which. Each
-section has a budget in seconds and fails alone. ``--dry`` runs all of it on the CPU at toy size, to see that it runs:
-its figures mean nothing.
+section has a budget in seconds and fails alone. A run that is cut short, by a budget, Ctrl+C or SIGTERM, keeps what it
+has found. ``--dry`` runs all of it on the CPU at toy size, to see that it runs: its figures mean nothing.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import gc
 import json
 import os
 import platform
+import signal
 import sys
 import time
 import traceback
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 if "--dry" in sys.argv:
@@ -64,6 +66,14 @@ SECTIONS = (
 )
 
 
+class CutShort(BaseException):
+    """Somebody ends the whole run: what it has found is written down, and the rest skipped."""
+
+
+def _cut_short(number: int, frame: FrameType | None) -> None:
+    raise CutShort
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
     if not options.dry and not torch.cuda.is_available():
@@ -72,14 +82,11 @@ def main(arguments: list[str] | None = None) -> int:
     stage, end = Stage(options.dry), time.monotonic() + options.seconds
     results: dict[str, Any] = {"machine": facts(options.dry), "sections": {}}
     stage.say("; ".join(f"{key}: {value}" for key, value in results["machine"].items()))
-    failed = 0
-    for section in SECTIONS:
-        if options.only and section.name not in options.only:
-            continue
-        stage.say(f"\n## {section.title}")
-        result = results["sections"][section.name] = attempt(section, stage, end)
-        failed += "error" in result
-        write(options.json, results, stage)  # after every section: a run that is cut short keeps what it has
+    before = signal.signal(signal.SIGTERM, _cut_short)
+    try:
+        failed = run_all(options, stage, end, results)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     stage.say("\n## Targets" + (", of a dry run: they mean nothing" if options.dry else ""))
     for target in targets(results["sections"]):
         stage.say(str(target))
@@ -87,9 +94,28 @@ def main(arguments: list[str] | None = None) -> int:
     return 1 if failed else 0
 
 
+def run_all(options: argparse.Namespace, stage: Stage, end: float, results: dict[str, Any]) -> bool:
+    """Every section that was asked for, into ``results``; whether one failed, or somebody ended the run."""
+    failed, sections = False, results["sections"]
+    for section in SECTIONS:
+        if options.only and section.name not in options.only:
+            continue
+        if stage.is_ended:
+            sections[section.name] = {"skipped": True}
+            continue
+        stage.say(f"\n## {section.title}")
+        result = sections[section.name] = attempt(section, stage, end)
+        failed |= "error" in result or stage.is_ended
+        write(options.json, results, stage)  # after every section: whoever kills the run leaves what it has
+    return failed
+
+
 def write(path: str | None, results: dict[str, Any], stage: Stage) -> None:
+    """All of it or, if that is cut short too, what was there before."""
     if path:
-        Path(path).write_text(json.dumps(results | {"lines": stage.lines}, indent=1), encoding="utf-8")
+        part = Path(f"{path}.part")
+        part.write_text(json.dumps(results | {"lines": stage.lines}, indent=1), encoding="utf-8")
+        part.replace(path)
 
 
 def attempt(section: Section, stage: Stage, end: float) -> dict[str, Any]:
@@ -101,15 +127,18 @@ def attempt(section: Section, stage: Stage, end: float) -> dict[str, Any]:
     if end - start < section.seconds / 2:
         stage.say("skipped: the run's time is used up")
         return {"skipped": True}
-    stage.deadline, stage.rows = min(start + section.seconds, end), []
+    stage.begin(min(start + section.seconds, end))
     try:
         result = section.run(stage)
     except OverBudget:
         stage.say("cut short: the section's time is used up")
-        result = {"cut": True, "rows": stage.rows}
+        result = {"cut": True, **stage.kept}
+    except (CutShort, KeyboardInterrupt):
+        stage.say("cut short: the run was ended")
+        stage.is_ended, result = True, {"cut": True, **stage.kept}
     except Exception as error:
         stage.say(f"failed: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
-        result = {"error": traceback.format_exc(), "rows": stage.rows}
+        result = {"error": traceback.format_exc(), **stage.kept}
     gc.collect()  # caches and their layers know each other
     stage.say(f"({time.monotonic() - start:.0f} s)")
     return result | {"wall_s": time.monotonic() - start}

@@ -4,8 +4,10 @@ import contextlib
 import ctypes
 import functools
 import importlib.metadata
+import importlib.util
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,9 @@ from pathlib import Path
 
 import psutil
 
+from kernels import quota
+
+_DRIVER = "nvcuda.dll" if platform.system() == "Windows" else "libcuda.so.1"
 # The instruction sets that decide how fast int8 runs, in rising order.
 _INT8_INSTRUCTIONS = ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "amx_int8", "asimddp", "i8mm")
 
@@ -44,8 +49,11 @@ class Machine:
 def prepare_environment() -> None:
     """Settings that count only before torch and huggingface_hub load: call this first. A person's own values stay.
 
-    OpenMP threads that spin while they wait turn a 70 ms step into seconds when another process wants the core.
+    OpenMP threads that spin while they wait turn a 70 ms step into seconds when another process wants the core. More
+    threads than a container's share of the processor are stopped together for most of every tenth of a second.
     """
+    if quota.processors() < quota.bound():
+        os.environ.setdefault("OMP_NUM_THREADS", str(quota.processors()))
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -74,10 +82,8 @@ def has_display() -> bool:
 
 
 def cores() -> int:
-    """Processor cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Processor cores that this process may use: those it is bound to, and no more than a container's share of them."""
+    return quota.processors()
 
 
 @functools.cache
@@ -122,7 +128,62 @@ def torch_build_has_cuda() -> bool:
 
 def default_kind() -> str:
     """Where models run when nobody says: ``cuda`` or ``cpu``."""
-    return "cuda" if torch_build_has_cuda() and nvidia_gpus() else "cpu"
+    return "cuda" if torch_build_has_cuda() and nvidia_gpus() and not (why_hidden() or why_old_driver()) else "cpu"
+
+
+def why_on_cpu() -> str:
+    """Why models run on the processor by default though torch could use the GPU that is here: a sentence, or empty."""
+    if not torch_build_has_cuda() or not nvidia_gpus():
+        return ""
+    why = why_hidden() or why_old_driver()
+    return why and f"{why} Models run on the processor."
+
+
+def why_hidden() -> str:
+    """A person's own setting that keeps every GPU from torch, as a sentence; or empty."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is None or visible.strip() not in ("", "-1", "NoDevFiles"):
+        return ""
+    return f"CUDA_VISIBLE_DEVICES={visible} hides the GPU; unset it to use the GPU."
+
+
+def why_old_driver() -> str:
+    """That the NVIDIA driver is older than torch's CUDA, as a sentence that says what to do; empty where it is not.
+
+    A driver serves every CUDA of its own major version, and older ones (NVIDIA, "CUDA Compatibility").
+    """
+    driver, build = _cuda_of_driver(), _cuda_of_torch()
+    if driver is None or build is None or driver[0] >= build[0]:
+        return ""
+    return (
+        f"The NVIDIA driver is too old for this torch (it knows CUDA {driver[0]}.{driver[1]}, torch needs "
+        f"CUDA {build[0]}.{build[1]}); update the driver to use the GPU."
+    )
+
+
+@functools.cache
+def _cuda_of_driver() -> tuple[int, int] | None:
+    """The newest CUDA that the driver, or a compatibility package before it, serves; None if it cannot be asked."""
+    version = ctypes.c_int(0)
+    try:
+        if ctypes.CDLL(_DRIVER).cuDriverGetVersion(ctypes.byref(version)) != 0:
+            return None
+    except (OSError, AttributeError):
+        return None
+    return version.value // 1000, version.value % 1000 // 10
+
+
+def _cuda_of_torch() -> tuple[int, int] | None:
+    """What the installed torch was built with, read from its files: importing it takes a second."""
+    found = importlib.util.find_spec("torch")
+    if found is None or found.origin is None:
+        return None
+    try:
+        text = (Path(found.origin).parent / "version.py").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    version = re.search(r"^cuda\b[^=]*=\s*'(\d+)\.(\d+)", text, re.MULTILINE)
+    return (int(version[1]), int(version[2])) if version else None
 
 
 def why_no_cuda() -> str:
@@ -131,13 +192,14 @@ def why_no_cuda() -> str:
         return "This torch is a build without CUDA; choose --device cpu, or install the CUDA build of torch."
     if not nvidia_gpus() and not _driver_loads():
         return "No NVIDIA GPU is found here; choose --device cpu, or install the NVIDIA driver."
-    return ""
+    why = why_hidden() or why_old_driver()
+    return why and f"{why} Or choose --device cpu."
 
 
 def _driver_loads() -> bool:
     """A container may have the GPU's driver but not the command that tells about it."""
     try:
-        ctypes.CDLL("nvcuda.dll" if platform.system() == "Windows" else "libcuda.so.1")
+        ctypes.CDLL(_DRIVER)
     except OSError:
         return False
     return True

@@ -17,9 +17,11 @@ from contextlib import suppress
 import torch
 from llvmlite import binding, ir
 
+from kernels import quota
 from kernels.llvm import SHARE_OUT, Compiled
 from kernels.once import once
 
+MOST = 32  # threads, the caller's too: a step's loops are short and wait for memory, which far fewer cores keep busy
 PIECES_EACH = 4  # of a loop, for every thread: what a late one has missed the others take
 _PATIENCE = 500_000  # cycles that a helper looks for work: longer than torch takes between two loops of a step
 _BOARD = 64  # int64; what is written by several lies 64 bytes apart, in lines of the cache of its own
@@ -190,9 +192,14 @@ class Team:
                 call.wait()
 
 
+def helpers() -> int:
+    """Beside the caller: as many threads as torch uses, within this process's share of the processor and a bound."""
+    return max(1, min(torch.get_num_threads(), quota.processors(), MOST)) - 1
+
+
 @once
 def team() -> Team:
-    return Team(torch.get_num_threads() - 1)
+    return Team(helpers())
 
 
 def compiled(module: ir.Module) -> Compiled:

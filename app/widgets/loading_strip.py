@@ -13,6 +13,7 @@ _STAGES = {
     "convert": "Converting once for this machine",
     "weights": "Loading weights",
     "check": "Checking the model",
+    "kernels": "Compiling and trying the GPU's kernels",
     "warm-up": "Warming up",
 }
 

@@ -15,13 +15,13 @@ from typing import Any
 
 from benchmarks.on_gpu.stage import Stage
 from engine.contract import Sampling
+from engine.models.room import Room
 from engine.sampler.acceptance import Coupled, Proposals
 from engine.sampler.cost_table import CostTable, measure
 from engine.sampler.decoder import Decoder
 from engine.sampler.device_model import DeviceModel
 from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.drafters.suffix import SuffixDrafter
-from engine.sampler.fixed_cache import Room
 from engine.sampler.policies import Outcome, Policy
 from engine.sampler.policies.fixed import Fixed
 from engine.sampler.policies.goodput import Goodput
@@ -155,6 +155,7 @@ def replayed(stage: Stage) -> dict[str, Any]:
     """7B shape in bf16: regular against suffix drafts, acceptance replayed, b = 1 .. 32, two temperatures."""
     model = stage.open(stage.module("7B"), Room(max(SIZES), 512, 1024))
     costs = _measured(stage, model)
+    stage.found["costs"] = costs.as_dict()
     stage.say(
         "| acceptance replayed | b | regular ms/token/seq | speculative | tokens/s | ratio | util. | accepted | even |"
     )
@@ -212,6 +213,7 @@ def draft_model(stage: Stage) -> dict[str, Any]:
     from engine.sampler.drafters.draft_loop import LoopedDraftDrafter
 
     length, tokens = 4, 3 if stage.dry else 96
+    stage.found["length"] = length
     target, draft = stage.open(stage.module("7B")), stage.open(stage.module("0.5B"))
     costs = _measured(stage, target)
     stage.say(f"| draft model, l = {length} | b | ms per draft token | breaks even at | acceptance forced to | ratio |")

@@ -12,13 +12,13 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from benchmarks.on_gpu.attention import Case
 from benchmarks.on_gpu.stage import Stage
 from engine.contract import Sampling
+from engine.models.room import Room
 from engine.sampler.acceptance import Coupled
 from engine.sampler.cost_table import CostTable
 from engine.sampler.decoder import Decoder
 from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.drafters.draft_loop import LoopedDraftDrafter
 from engine.sampler.drafters.suffix import SuffixDrafter
-from engine.sampler.fixed_cache import Room
 from engine.sampler.policies.fixed import Fixed
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.stopping import Limits, Row
@@ -35,7 +35,7 @@ ROUNDING = {torch.bfloat16: 1.5e-2, torch.float16: 2e-3, torch.float32: 1e-5}  #
 
 def numbers(stage: Stage) -> dict[str, Any]:
     """Attention and the verdict's kernels against float64, and the random bits against the CPU's."""
-    found: dict[str, Any] = {}
+    found = stage.found
     for prompt, b, drafts in [(33, 2, 4)] if stage.dry else [(1, 1, 0), (129, 8, 4), (2048, 8, 4), (2048, 32, 0)]:
         found[f"attention {prompt} x {b}, l = {drafts}"] = Case(stage, prompt, b, drafts).error()
     seed, index = torch.arange(257) * 2**45 + 11, torch.arange(257)
@@ -65,7 +65,7 @@ def shapes(stage: Stage) -> dict[str, Any]:
         (dtype, dim, (7, 8, 1, 2, 4)[at % 5], {}) for at, (dtype, dim) in enumerate(kinds)
     ]
     cases += [(torch.bfloat16, 64, 8, {"window": 50, "sinks": True}), (torch.bfloat16, 256, 2, {"softcap": 30.0})]
-    found: dict[str, Any] = {}
+    found = stage.found
     for dtype, dim, ratio, options in cases[:: 8 if stage.dry else 1]:
         stage.check()
         line, want = _ragged_attention(dtype, dim, ratio, options)
@@ -121,6 +121,7 @@ def lossless(stage: Stage) -> dict[str, Any]:
             found[same] &= [row.tokens for row in rows] == want
             if drafter == "draft-model":
                 found[always] &= all(r.proposed == r.accepted > 0 for r in rows)
+        stage.found.update(found)  # not before: what was not looked at holds for nobody
     for name, holds in found.items():
         stage.say(f"{name}: {holds}")
     return found

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from engine.models.room import Room
 from engine.sampler.device_model import FIRST_ROOM, DeviceModel
-from engine.sampler.fixed_cache import Room
 from engine.sampler.graphs import CudaCapture
 from kernels.attention.torch import packed_attention as torch_attention
 
@@ -63,8 +63,11 @@ class Stage:
     deadline: float = 0.0
     copy_bandwidth: float = float("nan")
     matmul_rate: float = float("nan")
+    is_ended: bool = False  # by somebody, before its time
     lines: list[str] = field(default_factory=list)
-    rows: list[dict[str, Any]] = field(default_factory=list)  # of the section at hand: kept if it is cut short
+    # What the section at hand has found so far, and the rows of its table: kept if it is cut short.
+    found: dict[str, Any] = field(default_factory=dict)
+    rows: list[dict[str, Any]] = field(default_factory=list)
     _modules: dict[tuple[str, torch.dtype], nn.Module] = field(default_factory=dict)
 
     @property
@@ -78,6 +81,15 @@ class Stage:
     def say(self, line: str) -> None:
         print(line, flush=True)
         self.lines.append(line)
+
+    def begin(self, deadline: float) -> None:
+        """A new section, which has until then."""
+        self.deadline, self.found, self.rows = deadline, {}, []
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """All that this section has found so far."""
+        return self.found | ({"rows": self.rows} if self.rows else {})
 
     def check(self) -> None:
         if time.monotonic() > self.deadline:

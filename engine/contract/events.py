@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Loading:
-    """A stage of a load: download (or stalled), convert, weights, check or warm-up. ``total`` 0: length unknown."""
+    """A stage of a load: download (or stalled), convert, weights, check, kernels (on a GPU) or warm-up.
+
+    ``total`` 0: length unknown.
+    """
 
     stage: str
     done: int = 0

@@ -3,7 +3,7 @@
 import re
 import sys
 
-from engine.device import Gpu, Machine, memory_free, survey, torch_build_has_cuda
+from engine.device import Gpu, Machine, memory_free, survey, torch_build_has_cuda, why_hidden, why_old_driver
 from engine.doctor.finding import BAD, GOOD, NOTE, WEAK, Finding
 from engine.models import notes
 from engine.models.catalog import DEFAULT, catalog
@@ -55,6 +55,8 @@ def _gpu(number: int, gpu: Gpu) -> Finding:
     text = f"{gpu.name}, {gpu.memory_free / 1e9:.1f} of {gpu.memory_total / 1e9:.1f} GB free, driver {gpu.driver}"
     if not torch_build_has_cuda():
         return Finding(f"GPU {number}", BAD, text, "This torch has no CUDA; install its CUDA build to use the GPU.")
+    if why := why_hidden() or why_old_driver():
+        return Finding(f"GPU {number}", BAD, text, f"{why} Models run on the processor.")
     if why := why_not():
         return Finding(f"GPU {number}", WEAK, text, why)
     return Finding(f"GPU {number}", GOOD, text)

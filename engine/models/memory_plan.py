@@ -1,13 +1,15 @@
 """Will it fit? Weights, keys and values, head and workspace against the memory that is free now. No torch.
 
 The formulas follow what the sampler does: the prompt's keys and values are kept once, each candidate's own in slabs
-that grow in strides; logits of all verified tokens are there at once. On a CPU they were held against the resident
-memory of the 0.5B model in int8 (docs/models.md); on a GPU they are arithmetic.
+that grow in strides, on a GPU in powers of two; logits of all verified tokens are there at once, and every captured
+graph keeps its own. On a CPU they were held against the resident memory of the 0.5B model in int8 (docs/models.md); on
+a GPU they are arithmetic.
 """
 
 from dataclasses import dataclass
 
 from engine.models.errors import DoesNotFit
+from engine.models.room import Room
 from engine.models.shape import Shape
 
 PROMPT, ANSWER = 1024, 512  # tokens that a plan assumes when nobody says
@@ -17,6 +19,9 @@ _STRIDE = 128  # slots that a slab grows by
 _CHUNK = 256  # prompt tokens read at a time
 _VERIFIED = 8  # tokens per candidate in one step: drafts and one more
 _LOGIT_COPIES = 6  # raw, scaled, probabilities, sorted, and their places, which count twice
+DRAWN_BYTES = 256 << 20  # at most, of the distributions that a draft model's tokens were drawn from
+_DRAFTS = 32  # of a draft model, in one go
+_DRAWN_COPIES = 3  # as they were drawn, put in line, and as the verdict reads them
 _MOST = 128
 _GB = 1e9
 
@@ -49,6 +54,14 @@ class Part:
         size = 2 if self.on_gpu and self.precision != "float32" else {"int8": 8, "float32": 4}.get(self.precision, 2)
         return 2 * self.shape.layers * self.shape.kv_heads * self.shape.head_dim * size
 
+    def kept_logits(self, tokens: int) -> int:
+        """Bytes of the logits of so many tokens, as captured graphs keep them for good."""
+        return tokens * self.shape.vocabulary * (4 if self.precision == "float32" else 2)
+
+    def drawn(self, rows: int) -> int:
+        """Bytes of what a draft model's tokens were drawn from, where the rejection rule asks for it."""
+        return _DRAWN_COPIES * min(DRAWN_BYTES, _DRAFTS * rows * self.shape.vocabulary * 4)
+
     def workspace(self, width: int, prompt: int, answer: int) -> int:
         """Bytes that come and go: the larger of reading a chunk of the prompt and verifying one step."""
         shape, size = self.shape, self.per_token // (2 * self.shape.layers * self.shape.kv_heads * self.shape.head_dim)
@@ -72,10 +85,16 @@ class MemoryPlan:
 
     def needed(self, width: int, prompt: int = PROMPT, answer: int = ANSWER) -> int:
         """Bytes for ``width`` candidates at a time, all of them ``answer`` tokens long, after ``prompt`` tokens."""
-        slots = prompt + width * -(-answer // _STRIDE) * _STRIDE
-        caches = sum(part.per_token for part in self._parts) * slots
         workspace = max(part.workspace(width, prompt, answer) for part in self._parts)
-        return _RUNTIME["cuda" if self.target.on_gpu else "cpu"] + self.weights + caches + workspace
+        per_token = sum(part.per_token for part in self._parts)
+        if not self.target.on_gpu:
+            slots = prompt + width * -(-answer // _STRIDE) * _STRIDE
+            return _RUNTIME["cpu"] + self.weights + per_token * slots + workspace
+        room = Room.holding(width, answer, prompt)
+        kept = self.target.kept_logits(sum(room.lines))
+        if self.draft is not None:  # of the draft's passes only each row's last are, and the loop's own
+            kept += self.draft.kept_logits(room.rows * (len(room.lines) + 1)) + self.draft.drawn(room.rows)
+        return _RUNTIME["cuda"] + self.weights + per_token * room.tokens + workspace + kept
 
     def largest_width(self, prompt: int = PROMPT, answer: int = ANSWER, most: int = _MOST) -> int:
         """How many candidates fit at a time; 0 if not even one does. More candidates than that wait their turn."""

@@ -22,6 +22,16 @@ class Admission:
         self._first_wave = self._first_wave or frozenset(joining)
         return joining
 
+    @property
+    def together(self) -> int:
+        """Rows that are ever decoded at a time, of those that wait."""
+        width = min(max(self._widths.first, self._widths.then), len(self.waiting))
+        return width if self._most is None else min(width, self._most)
+
+    def narrow(self, most: int) -> None:
+        """The memory holds no more than ``most`` at a time."""
+        self._most = most
+
     def would_admit(self, active: Sequence[Row]) -> bool:
         return bool(self.waiting) and self._free(active) > 0
 
@@ -40,7 +50,7 @@ class Admission:
     def send_back(self, rows: Sequence[Row], most: int) -> None:
         """The memory does not hold these rows together: no more than ``most`` at a time from now on."""
         self.waiting = [row.candidate for row in rows] + self.waiting
-        self._most = most
+        self.narrow(most)
 
     def _free(self, active: Sequence[Row]) -> int:
         return max(0, self._width(active) - len(active))

@@ -208,7 +208,7 @@ def _time(model: RaggedModel, size: int) -> float:
     logits = model.forward(tokens, [model.prompt_length] * rows)
     # A pass is paid for up to the chosen tokens: over a large vocabulary that is a good part of it. These tokens mean
     # nothing, so anything may follow them; a low temperature makes the choice as narrow as real text does.
-    choose(logits, Sampling(temperature=0.2))  # also waits for the device
+    choose(logits, Sampling(temperature=0.2), has_kernels=model.has_kernels)  # also waits for the device
     return time.perf_counter() - start
 
 
@@ -230,7 +230,7 @@ def measured_once(
 
     One that was measured while the machine was busy is measured again as soon as it is not.
     """
-    kind = f"{precision}-{model.device.type}-{ARITHMETIC}"
+    kind = f"{precision}-{model.place}-{ARITHMETIC}"
     key = f"{name}-{kind}-{platform.node()}-{torch.get_num_threads()}-{torch.__version__}"
     path = folder / ("".join(c if c.isalnum() or c in "-._" else "_" for c in key) + ".json")
     kept = CostTable.read(path)

@@ -85,16 +85,31 @@ class Decoder:
         self.rows += back + new
 
     def _read_again(self, rows: Sequence[Row]) -> None:
-        """Fill the slabs behind the present rows. Those are fed their last token along, as the next step will."""
-        lines = [[row.tokens[-1]] for row in self.rows] + [row.tokens for row in rows]
-        starts = [row.position - 1 for row in self.rows] + [row.prompt_length for row in rows]
-        self.target.forward(lines, starts, last_only=True)
+        """Fill the slabs behind the present rows: row by row, and of a long one a piece at a time, as of a prompt.
+
+        This comes after a lack of memory. All rows before are fed their last token along, as the next step will.
+        """
+        before = list(self.rows)
+        for row in rows:
+            lines, starts = [[other.tokens[-1]] for other in before], [other.position - 1 for other in before]
+            for start in range(0, len(row.tokens), self.target.chunk):
+                piece = row.tokens[start : start + self.target.chunk]
+                self.target.forward([*lines, piece], [*starts, row.prompt_length + start], last_only=True)
+            before.append(row)
+
+    def reserve(self, rows: int, slots: int, prompt: int) -> None:
+        """Room for what is to come, made once: ``rows`` at a time of at most ``slots`` tokens behind ``prompt`` tokens.
+
+        A lack of memory is raised.
+        """
+        self.target.reserve(rows, slots, prompt)
+        self.drafter.reserve(rows, slots, prompt)
 
     def release(self) -> list[Row]:
-        """Take every row out and let its memory go."""
+        """Take every row out and let its memory go, and the drafter's."""
         rows, self.rows, self._flight = self.rows, [], None
         self.target.release()
-        self.drafter.keep([])
+        self.drafter.release()
         return rows
 
     def leave(self) -> list[Row]:
@@ -167,7 +182,7 @@ class Decoder:
     def _judge(self, rows: Sequence[Row], logits: Tensor, proposals: Proposals) -> Judged:
         """Which drafts stay, and what follows them. ``logits`` ``[T, V]``, row by row."""
         line = VerifyLine.of(rows, proposals, logits.device)
-        return judge(logits, line, len(rows), proposals.q, self.rule)
+        return judge(logits, line, len(rows), proposals.q, self.rule, has_kernels=self.target.has_kernels)
 
     def _commit(self, rows: Sequence[Row], proposals: Proposals, verdict: Verdict) -> list[Outcome]:
         """Give each row the drafts that stay and the target's next token."""

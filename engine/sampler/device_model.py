@@ -6,53 +6,28 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
+from engine.models.room import Room, bucket
 from engine.sampler.cache import forward_over
-from engine.sampler.fixed_cache import Attention, FixedCache, FixedStep, Room
-from engine.sampler.graphs import Capture, CudaCapture, Graphs, Key, bucket
-from engine.sampler.ragged_model import RaggedModel, is_spread
-from kernels.attention import why_not
+from engine.sampler.faults import first_line, lack_of_memory
+from engine.sampler.fixed_cache import Attention, FixedCache, FixedStep
+from engine.sampler.graphs import Capture, Graphs, Key
+from engine.sampler.ragged_model import RaggedModel
+from kernels.attention.torch import packed_attention as plain_attention
 
 FIRST_ROOM = Room(rows=8, slots=512, prompt=1024)
-OLDEST = (8, 0)  # compute capability: older ones have no bfloat16, and too little shared memory for the tiles
 PREFILL_CHUNK = 2048  # a GPU reads more of a prompt in a tenth of a second than a CPU
-
-
-def open_model(module: nn.Module, vocabulary: int, *, cache_dtype: torch.dtype | None = None) -> RaggedModel:
-    """The fastest door that this machine has to ``module``; its ``note`` says what was given up, and why."""
-    note = why_plain(module)
-    device = next(module.parameters()).device
-    if device.type == "cuda" and not note:
-        from kernels.attention.triton import packed_attention
-
-        torch.cuda.set_device(device)  # where this thread launches kernels, whichever GPU it is
-        return DeviceModel(module, vocabulary, packed_attention, CudaCapture())
-    model = RaggedModel(module, vocabulary, cache_dtype=cache_dtype)
-    model.note = note
-    return model
-
-
-def why_plain(module: nn.Module) -> str:
-    """Why a model on a GPU has to do without kernels and graphs; empty if it has not to, or is on no GPU."""
-    if is_spread(module):
-        return "The model is spread over several GPUs, so it runs without captured graphs and with plain attention."
-    device = next(module.parameters()).device
-    return (why_not() or why_too_old(torch.cuda.get_device_capability(device))) if device.type == "cuda" else ""
-
-
-def why_too_old(capability: tuple[int, int]) -> str:
-    """Why a GPU of that compute capability runs without kernels; empty if they are for it."""
-    if capability >= OLDEST:
-        return ""
-    return "This GPU is older than Ampere, which the kernels are for, so attention runs in plain PyTorch."
 
 
 class DeviceModel(RaggedModel):
     """``RaggedModel`` with a ``FixedCache``; ``attention`` and ``capture`` as the device has them.
 
-    Logits of a captured pass are overwritten by the next one of the same size.
+    ``has_kernels``: verdicts and drafts are reached by the device's kernels, too. ``steps_down``: it was tried when it
+    was loaded, and what fails later is not the model's fault. Logits of a captured pass are overwritten by the next one
+    of the same size.
     """
 
     cache: FixedCache
+    steps_down = False
 
     def __init__(
         self,
@@ -62,12 +37,18 @@ class DeviceModel(RaggedModel):
         capture: Capture | None,
         *,
         room: Room = FIRST_ROOM,
+        has_kernels: bool | None = None,
     ):
         self._attention, self._room = attention, room
         self.graphs = Graphs(capture)
         self.draft_loop: object | None = None  # of ``drafters.draft_loop``, captured over this room
         super().__init__(module, vocabulary)
         self.is_asynchronous = self.device.type == "cuda"
+        self.has_kernels = self.is_asynchronous if has_kernels is None else has_kernels
+
+    @property
+    def place(self) -> str:
+        return f"{super().place} {'captured' if self.graphs.are_on else 'eager'}"
 
     def clear(self) -> None:
         """Forget prompt and rows. The room, and the graphs that were captured over it, stay."""
@@ -83,12 +64,36 @@ class DeviceModel(RaggedModel):
         self.make_room(self.cache.room.grown(prompt=len(prompt)))
         return super().prefill(prompt, between_chunks)
 
+    @torch.inference_mode()
+    def reserve(self, rows: int, slots: int, prompt: int, *, last_only: bool = False) -> None:
+        """Make room for so much, and capture what will be asked of it, so that no step on the way has to.
+
+        ``last_only``: only each row's last logits will be. A lack of memory is raised.
+        """
+        self.make_room(self.cache.room.grown(rows, slots, prompt))
+        room = self.cache.room
+        with self.cache.decoding():
+            self.graphs.prepare([Key(size, room, last_only) for size in room.lines], self.new_step, self.run)
+        self.note = self.graphs.reason or self.note
+
     @property
     def chunk(self) -> int:
         return PREFILL_CHUNK
 
-    @torch.inference_mode()
     def forward(self, tokens: Sequence[Sequence[int]], starts: Sequence[int], *, last_only: bool = False) -> Tensor:
+        """See ``RaggedModel.forward``. A kernel that fails in larger room than it was tried in gives way for good."""
+        try:
+            return self._forward(tokens, starts, last_only)
+        except Exception as error:
+            if not self.steps_down or lack_of_memory(error) is not None:
+                raise
+            self.steps_down = False
+            self._attention, self.graphs, self.draft_loop = plain_attention, Graphs(None), None
+            self.note = f"Attention went on in plain PyTorch after a kernel failed ({first_line(error)})."
+        return self._forward(tokens, starts, last_only)  # what the first try has written is written again
+
+    @torch.inference_mode()
+    def _forward(self, tokens: Sequence[Sequence[int]], starts: Sequence[int], last_only: bool) -> Tensor:
         cache, total, rows = self.cache, sum(map(len, tokens)), len(tokens)
         if not cache.is_reading:
             slots = max(start + len(row) for start, row in zip(starts, tokens, strict=True)) - cache.prefix_length
@@ -97,7 +102,7 @@ class DeviceModel(RaggedModel):
         captured = None
         if size is not None:
             captured = self.graphs.find(Key(size, cache.room, last_only), self.new_step, self.run)
-            self.note = self.graphs.reason
+            self.note = self.graphs.reason or self.note
         if captured is None:
             step = FixedStep(1, total, 0, self.device, self._attention) if cache.is_reading else self.new_step(total)
             step.load(tokens, starts, cache.prefix_length)
@@ -115,7 +120,7 @@ class DeviceModel(RaggedModel):
 
     def run(self, step: FixedStep, last_only: bool) -> Tensor:
         """The pass itself, as it is captured: logits of every place of the line, or of each row's last."""
-        choose = self._can_choose_logits and last_only
+        choose = self.can_choose_logits and last_only
         options = {"logits_to_keep": step.last} if choose else {}
         with forward_over(self.cache, step):
             out = self.module(
@@ -128,6 +133,7 @@ class DeviceModel(RaggedModel):
         return out.logits[0][step.last] if last_only and not choose else out.logits[0]
 
     def release(self) -> None:
+        """The room of the first rows, too: what is asked for next is asked of all the memory there is."""
         self.make_room(replace(self.cache.room, rows=1, slots=self._room.slots))
 
     def make_room(self, room: Room) -> None:

@@ -5,7 +5,7 @@ import logging
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Protocol
 
 import torch
@@ -29,6 +29,7 @@ from engine.contract import (
     RunFinished,
     Speculation,
 )
+from engine.device import why_on_cpu
 from engine.models import notes
 from engine.models.loader import LoadedModel, load
 from engine.models.names import resolve
@@ -36,7 +37,8 @@ from engine.models.pairing import check_pair
 from engine.sampler.acceptance import AcceptanceRule, Coupled, Rejection
 from engine.sampler.cost_table import CostTable, measured_again, measured_once
 from engine.sampler.decoder import Decoder
-from engine.sampler.device_model import DeviceModel, open_model
+from engine.sampler.device_model import DeviceModel
+from engine.sampler.device_path import open_model
 from engine.sampler.disturbance import Disturbance, glance, is_busy
 from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.drafters.draft_model import DraftModelDrafter
@@ -192,22 +194,22 @@ class SamplerEngine:
     def _open_pair(self, choice: ModelChoice, emit: Emit) -> LoadedPair:
         target = self._open(choice.model, choice, emit)
         refuse_by_name(target.module, target.name)
-        ragged = open_model(target.module, target.vocabulary, cache_dtype=exact_cache_dtype(target))
         emit(Loading("check", unit="steps"))
-        check_ragged(ragged, target.name, target.precision)
+        ragged = self._open_door(target, target.vocabulary, emit)
         emit(Loading("warm-up", unit="steps"))
         costs = measured_once(
             ragged, target.name, target.precision, target.context, paths.data() / "costs", self._stop_if_cancelled
         )
-        notes.keep(target.name, ragged.note)
         context = longest_context(target.module, target.context)
         suffix, speculator = SuffixDrafter(table_for(target.tokenizer)), speculator_for(target)
         if speculator is not None:
             ragged.keep_hidden()
-        pair = LoadedPair(target, ragged, context, costs, suffix, speculator, note=ragged.note)
+        fallen = why_on_cpu() if (choice.device, target.device.type) == ("auto", "cpu") else ""
+        note = " ".join(filter(None, (fallen, ragged.note)))
+        pair = LoadedPair(target, ragged, context, costs, suffix, speculator, note=note)
         if choice.draft:
             try:
-                self._add_draft(pair, self._open(choice.draft, choice, emit))
+                self._add_draft(pair, self._open(choice.draft, choice, emit), emit)
             except Exception as error:
                 if not is_out_of_memory(error):
                     raise
@@ -216,15 +218,36 @@ class SamplerEngine:
                 pair.note = " ".join(filter(None, (pair.note, f"Running without draft model: {why}")))
         return pair
 
-    @staticmethod
-    def _add_draft(pair: LoadedPair, draft: LoadedModel) -> None:
+    def _open_door(self, model: LoadedModel, vocabulary: int, emit: Emit, *, is_draft: bool = False) -> RaggedModel:
+        """The fastest way to run it here, tried and checked; what it has to do without is kept for the doctor."""
+
+        def progress(done: int, total: int) -> None:
+            self._stop_if_cancelled()
+            emit(Loading("kernels", done, total, "steps"))
+
+        ragged = open_model(
+            model.module,
+            vocabulary,
+            precision=model.precision,
+            check=lambda door: check_ragged(door, model.name, model.precision),
+            is_draft=is_draft,
+            cache_dtype=exact_cache_dtype(model),
+            progress=progress,
+        )
+        notes.keep(model.name, ragged.note)
+        return ragged
+
+    def _add_draft(self, pair: LoadedPair, draft: LoadedModel, emit: Emit) -> None:
         check_pair(pair.target, draft)
         refuse_by_name(draft.module, draft.name)
         # Ids that the target does not have are never drafted.
         vocabulary = min(pair.target.vocabulary, draft.vocabulary)
-        ragged_draft = open_model(draft.module, vocabulary, cache_dtype=exact_cache_dtype(draft))
-        check_ragged(ragged_draft, draft.name, draft.precision)
+        ragged_draft = self._open_door(draft, vocabulary, emit, is_draft=True)
+        if isinstance(ragged_draft, DeviceModel):  # its loop, too, is captured now
+            self._draft_model(ragged_draft, Coupled()).reserve(*astuple(ragged_draft.cache.room))
         pair.draft, pair.ragged_draft = draft, ragged_draft
+        if ragged_draft.note:
+            pair.note = " ".join(filter(None, (pair.note, f"Draft model: {ragged_draft.note}")))
         pair.context = min(pair.context, longest_context(draft.module, draft.context))
 
     def _open(self, name: str, choice: ModelChoice, emit: Emit) -> LoadedModel:
@@ -255,12 +278,14 @@ class SamplerEngine:
             emit(RunFinished(message.run, "refused", reason=str(error)))
             return
         pair, watch = self._pair, Disturbance()
-        known = pair.costs.lessons
+        known, note = pair.costs.lessons, pair.ragged.note
         outcome = Generation(message, pair.target, pair.context, decoder, self._mailbox, emit).execute()
         if is_busy(watch.share()):
             pair.costs.lessons = known  # such steps teach about their own moment, not about the next
         else:
             pair.costs.keep()
+        if pair.ragged.note != note:  # graphs of a larger room could not be captured
+            notes.keep(pair.target.name, pair.ragged.note)
         for model in filter(None, (pair.ragged, pair.ragged_draft)):
             model.clear() if outcome == "failed" else model.forget_rows()
 
@@ -271,6 +296,14 @@ class SamplerEngine:
         pair.suffix.least_chance = policy.least_chance
         _log.info("drafter %s, policy %s, rule %s", drafter.name, policy.name, rule.name)
         return Decoder(pair.ragged, drafter, policy, rule, pair.costs)
+
+    @staticmethod
+    def _draft_model(ragged: RaggedModel, rule: AcceptanceRule) -> DraftModelDrafter:
+        if isinstance(ragged, DeviceModel) and ragged.has_kernels:
+            from engine.sampler.drafters.draft_loop import LoopedDraftDrafter  # needs triton
+
+            return LoopedDraftDrafter(ragged, rule)
+        return DraftModelDrafter(ragged, rule)
 
     def _open_drafter(self, pair: LoadedPair, how: Speculation, rule: AcceptanceRule) -> Drafter:
         name = how.drafter
@@ -285,11 +318,7 @@ class SamplerEngine:
             return pair.suffix
         if pair.ragged_draft is None:
             raise BadRequest("No draft model is loaded; name one with --draft, or choose the suffix drafter.")
-        model = DraftModelDrafter(pair.ragged_draft, rule)
-        if isinstance(pair.ragged_draft, DeviceModel):
-            from engine.sampler.drafters.draft_loop import LoopedDraftDrafter  # needs triton
-
-            model = LoopedDraftDrafter(pair.ragged_draft, rule)
+        model = self._draft_model(pair.ragged_draft, rule)
         if name == "draft-model":
             return model
         return HybridDrafter(pair.suffix, model, LIMIT if how.policy in ("auto", "goodput") else None)

@@ -1,40 +1,24 @@
 """The ragged cache in memory that never moves, for the device: what a captured graph has seen stays where it was.
 
 Everything that changes from step to step (tokens, rows, slots, positions, lengths) is a number on the device, copied
-there in one piece. The room is fixed instead: rows, slots per row, tokens of prompt. Where it runs out, larger room is
-made and graphs are captured anew.
+there in one piece. The room is fixed instead: rows, slots per row, tokens of prompt. It is made from what a run is
+known to need; where that turns out too little, larger room is made and graphs are captured anew.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from engine.models.room import Room
 from engine.sampler.cache import RaggedCache, RaggedLayer, Step
 from engine.sampler.recall import Match
 from engine.sampler.streams import sent
 
 Pair = tuple[Tensor, Tensor]  # keys and values
 Attention = Callable[..., Tensor]  # see ``kernels.attention.torch.packed_attention``
-
-
-@dataclass(frozen=True)
-class Room:
-    """Rows, slots per row, and tokens of prompt that fit. Powers of two, so that it seldom has to grow."""
-
-    rows: int
-    slots: int
-    prompt: int
-
-    def grown(self, rows: int = 0, slots: int = 0, prompt: int = 0) -> "Room":
-        """This room, or the next larger one that holds so much."""
-        return Room(_power(rows, self.rows), _power(slots, self.slots), _power(prompt, self.prompt))
-
-
-def _power(wanted: int, have: int) -> int:
-    return have if wanted <= have else 1 << (wanted - 1).bit_length()
 
 
 class FixedStep(Step):
@@ -223,6 +207,15 @@ class FixedCache(RaggedCache):
     def freeze(self, length: int) -> None:
         super().freeze(length)
         self.is_reading = False
+
+    @contextmanager
+    def decoding(self) -> Iterator[None]:
+        """Inside, tokens go to the rows' slabs, whatever is read at the moment: for lines of padding to capture."""
+        is_reading, self.is_reading = self.is_reading, False
+        try:
+            yield
+        finally:
+            self.is_reading = is_reading
 
     def forget(self) -> None:
         """Neither prompt nor rows; the room stays."""

@@ -1,13 +1,11 @@
 """One run on the engine's thread: from a request to its one RunFinished."""
 
-import gc
 import logging
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-import torch
 from torch import Tensor
 
 from engine.contract import (
@@ -28,7 +26,7 @@ from engine.models.errors import OutOfMemory
 from engine.models.loader import LoadedModel
 from engine.sampler.admission import Admission
 from engine.sampler.decoder import Decoder
-from engine.sampler.faults import is_out_of_memory, kind_of, sentence_for
+from engine.sampler.faults import is_out_of_memory, kind_of, release_cached_memory, sentence_for
 from engine.sampler.metrics import StepLog, Times, run_metrics
 from engine.sampler.stopping import Limits, Row
 from engine.sampler.width import Widths, choose_widths
@@ -68,6 +66,7 @@ class Generation:
         self._log = StepLog()
         self._drafted = 0  # in the last step
         self._stopped = self._halved = False
+        self._longest = 0  # tokens that a candidate may have
         self._admission = Admission((), Widths(1, 1))
 
     def execute(self) -> str:
@@ -96,6 +95,8 @@ class Generation:
         self._admission = Admission(self.request.numbers, self._widths(self.request.candidates))
         self.emit(RunStarted(self.run, len(prompt), tuple(self.request.numbers), self.request.seed))
         target = self.decoder.target
+        self._longest = max(Limits.of(self.request, n, frozenset(), room).max_tokens for n in self.request.numbers)
+        self._reserve(len(prompt))
         logits = target.prefill(prompt, lambda done: self._prompt_read(done, len(prompt)))
         if logits is None or not self.decoder.drafter.begin(prompt, lambda done: not self._must_end()):
             return self._must_end()
@@ -112,6 +113,30 @@ class Generation:
             if (end := self._must_end()) and (end == "stopped" or self._admission.waiting or self.decoder.rows):
                 return end
         return "finished"
+
+    def _reserve(self, prompt_length: int) -> None:
+        """Make room for all that is to come, at once: for as many rows at a time as the memory turns out to hold."""
+        released = False
+        while True:
+            rows = self._admission.together
+            try:
+                return self.decoder.reserve(rows, self._longest, prompt_length)
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
+                if released and rows == 1:
+                    raise OutOfMemory(self._too_much(1, prompt_length + self._longest)) from error
+            if released:
+                self._admission.narrow(rows // 2)
+            self.decoder.release()  # the room of an earlier run may have been what was in the way
+            release_cached_memory()
+            released = True
+
+    def _too_much(self, rows: int, tokens: int) -> str:
+        return (
+            f"{rows} candidate{'s' * (rows > 1)} at a time with up to {tokens:,} tokens each did not fit into the "
+            f"memory of {self.model.device}; take fewer candidates, fewer tokens or a smaller model."
+        )
 
     def _advance(self, prompt: Sequence[int], room: int, logits: Tensor) -> None:
         """Let in who may join, or else decode one step."""
@@ -143,16 +168,13 @@ class Generation:
         if not is_out_of_memory(error):
             raise error
         if self._halved or len(rows) < 2:
-            raise OutOfMemory(
-                f"{len(rows)} candidate{'s' * (len(rows) > 1)} at a time with up to {max(map(_length, rows)):,} tokens "
-                f"each did not fit into the memory of {self.model.device}; take fewer candidates, fewer tokens or a "
-                "smaller model."
-            ) from error
+            raise OutOfMemory(self._too_much(len(rows), max(map(_length, rows)))) from error
         self._halved = True
         _log.warning("%s: out of memory with %d rows; going on with %d at a time", self.run, len(rows), len(rows) // 2)
         self.decoder.release()
         self._admission.send_back(rows, most=len(rows) // 2)
         release_cached_memory()
+        self._reserve(rows[0].prompt_length)
 
     def _widths(self, candidates: int) -> Widths:
         if self.request.width:
@@ -254,10 +276,3 @@ class Generation:
 
 def _length(row: Row) -> int:
     return row.prompt_length + row.limits.max_tokens
-
-
-def release_cached_memory() -> None:
-    """What a GPU's allocator holds back, so that the next try finds it."""
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()

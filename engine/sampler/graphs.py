@@ -5,16 +5,18 @@ move (``fixed_cache``), lengths are read on the device, and every integer that s
 Graphs are captured largest first, so that the smaller ones fit into the memory of one shared pool.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, cuda
 
-from engine.sampler.fixed_cache import FixedStep, Room
+from engine.models.room import Room
+from engine.sampler.faults import first_line, lack_of_memory
+from engine.sampler.fixed_cache import FixedStep
 
-SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 64, 80, 96, 128, 160, 192, 256)  # tokens of a line that has a graph
 WARM_UPS = 2  # passes before capture: kernels are compiled and libraries make their workspaces
 
 
@@ -27,11 +29,6 @@ class Key:
     last_only: bool
 
 
-def bucket(tokens: int) -> int | None:
-    """The smallest line with a graph that holds so many tokens; None: so long that launches do not matter."""
-    return next((size for size in SIZES if size >= tokens), None)
-
-
 class Capture(Protocol):
     """How a pass becomes something to replay."""
 
@@ -40,22 +37,62 @@ class Capture(Protocol):
 
 
 class CudaCapture:
-    """Capture by CUDA, all graphs in one pool, and on one stream: libraries keep a workspace for each that they see."""
+    """Capture by CUDA, all graphs in one pool, and on one stream: libraries keep a workspace for each that they see.
+
+    A capture that fails leaves nothing behind: the stream that was current is current again, and pool and stream are
+    new ones.
+    """
 
     def __init__(self) -> None:
-        self._pool, self._stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
+        self._pool, self._stream = cuda.graph_pool_handle(), cuda.Stream()
+        self._failed: list[Any] = []
 
     def __call__(self, work: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
-        stream = self._stream
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(WARM_UPS):
-                work()
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool, stream=stream, capture_error_mode="thread_local"):
-            out = work()
+        """Raises what the work raised, or what CUDA said; a lack of memory as such."""
+        before, graph = cuda.current_stream(), cuda.CUDAGraph()
+        try:
+            self._warm_up(work, before)
+            with cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"):
+                out = work()
+        except Exception as error:
+            cuda.set_stream(before)  # torch does not, where ending the capture fails too
+            self._give_up(graph)
+            if (lack := lack_of_memory(error)) is not None and lack is not error:
+                raise lack from error
+            raise
         return graph.replay, out
+
+    def _warm_up(self, work: Callable[[], Tensor], before: Any) -> None:
+        """The last pass proves that nothing makes the host wait: inside a capture that would be too late to mend."""
+        self._stream.wait_stream(before)
+        with cuda.stream(self._stream):
+            for left in reversed(range(WARM_UPS)):
+                if left:
+                    work()
+                else:
+                    with _waiting_is_an_error():
+                        work()
+        before.wait_stream(self._stream)
+
+    def _give_up(self, graph: Any) -> None:
+        """torch up to 2.13 goes on counting a capture whose end failed, and every later ``empty_cache`` asserts."""
+        self._failed.append(graph)  # the allocator of pinned memory may still ask it which stream it was for
+        with suppress(RuntimeError, AttributeError):  # it was ended properly, or never begun
+            device = cuda.current_device()
+            torch._C._cuda_endAllocateToPool(device, self._pool)
+            torch._C._cuda_releasePool(device, self._pool)
+        self._pool, self._stream = cuda.graph_pool_handle(), cuda.Stream()
+
+
+@contextmanager
+def _waiting_is_an_error() -> Iterator[None]:
+    """Inside, an operation that makes the host wait for the GPU raises RuntimeError."""
+    mode = cuda.get_sync_debug_mode()
+    cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        cuda.set_sync_debug_mode(mode)
 
 
 @dataclass(frozen=True)
@@ -68,15 +105,39 @@ class Captured:
 
 
 class Graphs:
-    """The graphs of one model, by key. ``reason``: why there are none, a sentence for the doctor; or empty."""
+    """The graphs of one model, by key. ``fault``: what went wrong with a capture, if anything; then there are none."""
 
-    def __init__(self, capture: Capture | None, reason: str = ""):
-        self._capture, self.reason = capture, reason
+    def __init__(self, capture: Capture | None):
+        self._capture, self.fault = capture, ""
         self._captured: dict[Key, Captured] = {}
+
+    @property
+    def reason(self) -> str:
+        """Why there are none, a sentence for the doctor; or empty."""
+        return f"The model cannot be captured as a CUDA graph ({self.fault})." if self.fault else ""
+
+    @property
+    def are_on(self) -> bool:
+        return self._capture is not None
 
     def clear(self) -> None:
         """The cache has moved: what was captured points to nowhere."""
         self._captured.clear()
+
+    def prepare(
+        self,
+        keys: Iterable[Key],
+        new_step: Callable[[int], FixedStep],
+        run: Callable[[FixedStep, bool], Tensor],
+    ) -> None:
+        """Capture those of ``keys`` that are not there yet, in this order: the largest first.
+
+        ``new_step(tokens)`` makes a line of padding, ``run`` is the pass itself. A lack of memory is raised; any other
+        fault means that this model has no graphs any more.
+        """
+        for key in keys:
+            if self._capture is not None and key not in self._captured:
+                self._add(key, new_step(key.tokens), run)
 
     def find(
         self,
@@ -84,38 +145,33 @@ class Graphs:
         new_step: Callable[[int], FixedStep],
         run: Callable[[FixedStep, bool], Tensor],
     ) -> Captured | None:
-        """The graph for ``key``; all that its room can ask for are captured when the first is asked for.
-
-        None where there are no graphs. ``new_step(tokens)`` makes a line of padding, ``run`` is the pass itself.
-        """
+        """The graph for ``key``, with all that its room can ask for; None where there are no graphs."""
         if self._capture is None:
             return None
         if key not in self._captured:
-            largest = max(key.tokens, bucket(min(key.room.rows * 17, SIZES[-1])) or SIZES[-1])
-            sizes = [key.tokens] if key.last_only else [size for size in reversed(SIZES) if size <= largest]
-            for size in sizes:
-                if not self._add(Key(size, key.room, key.last_only), new_step(size), run):
-                    return None
-        return self._captured[key]
+            others = () if key.last_only else (Key(size, key.room, False) for size in key.room.lines)
+            self.prepare([*others, key], new_step, run)
+        return self._captured.get(key)
 
     def capture(self, work: Callable[[], Tensor]) -> Callable[[], None] | None:
         """``work`` to replay, captured beside the passes; None where there are no graphs."""
         found = self._try(work)
         return found and found[0]
 
-    def _add(self, key: Key, step: FixedStep, run: Callable[[FixedStep, bool], Tensor]) -> bool:
+    def _add(self, key: Key, step: FixedStep, run: Callable[[FixedStep, bool], Tensor]) -> None:
         found = self._try(lambda: run(step, key.last_only))
         if found is not None:
             self._captured[key] = Captured(step, *found)
-        return found is not None
 
     def _try(self, work: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor] | None:
         if self._capture is None:
             return None
         try:
             return self._capture(work)
-        except RuntimeError as error:  # a model that asks the device something in the middle of its pass
-            self._capture = None
-            self.reason = f"The model cannot be captured as a CUDA graph ({str(error).splitlines()[0]})."
-            self._captured.clear()
+        except Exception as error:
+            self._captured.clear()  # they shared a pool with what failed
+            if lack_of_memory(error) is not None:
+                raise  # fewer rows may fit; that is not this model's fault
+            self._capture = None  # a model that asks the device something in the middle of its pass, say
+            self.fault = first_line(error) or type(error).__name__
             return None

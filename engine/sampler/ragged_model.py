@@ -34,6 +34,7 @@ class RaggedModel:
 
     note = ""
     is_asynchronous = False  # a step that was asked for goes on by itself, and the host is free meanwhile
+    has_kernels = False  # verdicts over its logits are reached by the device's kernels
 
     def __init__(
         self, module: nn.Module, vocabulary: int, *, packed: bool = True, cache_dtype: torch.dtype | None = None
@@ -48,7 +49,7 @@ class RaggedModel:
         accepted = inspect.signature(module.forward).parameters
         # transformers 5.17 swallows `cache=` without a word and 5.24 deprecates the older name.
         self._cache_keyword = "cache" if "cache" in accepted else "past_key_values"
-        self._can_choose_logits = "logits_to_keep" in accepted
+        self.can_choose_logits = "logits_to_keep" in accepted
         module.set_attn_implementation(ATTENTION_NAME)  # type: ignore[operator]
         self.hidden: Tensor | None = None  # see ``keep_hidden``
         self.prompt_hidden: Tensor | None = None  # the same of the prompt's last token, ``[1, size]``
@@ -70,6 +71,11 @@ class RaggedModel:
     def forget_prompt(self) -> None:
         """Nothing of the last run is gone on from."""
         self._recall = Recall()
+
+    @property
+    def place(self) -> str:
+        """Where passes run, and how: what their times hold for."""
+        return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else self.device.type
 
     @property
     def chunk(self) -> int:
@@ -129,7 +135,7 @@ class RaggedModel:
         counts = [len(row) for row in tokens]
         step = Step(counts, starts, self.cache.prefix_length, packed=self.packed, device=self._index_device)
         last = torch.tensor(counts, device=self._index_device).cumsum(0) - 1
-        choose = self._can_choose_logits and self.packed and last_only
+        choose = self.can_choose_logits and self.packed and last_only
         options = {"logits_to_keep": last} if choose else {}
         with forward_over(self.cache, step):
             out = self.module(
@@ -153,6 +159,9 @@ class RaggedModel:
     def remember(self, row: int, answer: Sequence[int]) -> None:
         """A row has ended; a follow-up may go on from its answer, whose last token was never fed."""
         self._recall.keep(answer, self.cache.take(row, len(answer) - 1))
+
+    def reserve(self, rows: int, slots: int, prompt: int, *, last_only: bool = False) -> None:
+        """So many rows of so many tokens are coming, behind such a prompt. Slabs that grow need no telling."""
 
     def release(self) -> None:
         """Memory is short: let that of all rows go. The prompt stays."""

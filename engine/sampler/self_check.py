@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from engine.models.errors import UnsupportedModel
-from engine.sampler.faults import is_out_of_memory
+from engine.sampler.faults import first_line, is_out_of_memory
 from engine.sampler.ragged_model import RaggedModel
 
 PROMPT, SUFFIXES = 9, (7, 3)  # tokens: uneven on purpose
@@ -82,8 +82,7 @@ def _compare(model: RaggedModel, name: str, precision: str, where: str = "") -> 
         if is_out_of_memory(error):
             raise
         raise UnsupportedModel(
-            f"{name} cannot run in a ragged batch ({type(error).__name__}: {str(error).splitlines()[0]}); "
-            "choose another model."
+            f"{name} cannot run in a ragged batch ({type(error).__name__}: {first_line(error)}); choose another model."
         ) from error
     finally:
         model.clear()

@@ -1,7 +1,8 @@
 """What becomes of a verify line: accepted counts, next tokens and log-probabilities, brought to the host in one piece.
 
 On a GPU the kernels of ``kernels.acceptance.triton`` do it all, under either rule and whatever the drafts were drawn
-from; one small copy follows, and nothing in between makes the host wait. Elsewhere the sampler's own arithmetic does.
+from; one small copy follows, and nothing in between makes the host wait. Elsewhere, and where those kernels do not work
+(``device_path``), the sampler's own arithmetic does.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,6 @@ from engine.sampler.acceptance import AcceptanceRule, Coupled, VerifyLine
 from engine.sampler.penalties import has_penalty, penalised
 from engine.sampler.sampling import Distributions, Place, distributions
 from engine.sampler.streams import Fetched, sent
-from kernels.attention import why_not
 from kernels.survey import survey
 
 if TYPE_CHECKING:
@@ -57,13 +57,20 @@ class Coming:
         return Verdict(accepted.tolist(), tokens.tolist(), scores.tolist())
 
 
-def has_kernels(device: torch.device) -> bool:
-    return device.type == "cuda" and not why_not()
+def judge(
+    logits: Tensor,
+    line: VerifyLine,
+    rows: int,
+    q: Distributions | None,
+    rule: AcceptanceRule,
+    *,
+    has_kernels: bool = False,
+) -> Judged:
+    """``logits`` ``[T, V]``: the target's, row by row; ``q``: what the drafts were drawn from, if they were drawn.
 
-
-def judge(logits: Tensor, line: VerifyLine, rows: int, q: Distributions | None, rule: AcceptanceRule) -> Judged:
-    """``logits`` ``[T, V]``: the target's, row by row; ``q``: what the drafts were drawn from, if they were drawn."""
-    if has_kernels(logits.device):
+    ``has_kernels``: the target's, see ``RaggedModel``: one decision serves passes and verdicts.
+    """
+    if has_kernels:
         return judge_on_device(logits, line, rows, q, rule)
     p = distributions(logits, line.places)
     accepted, tokens = rule.accept(p, line, q)
@@ -136,9 +143,9 @@ def cuts_of_places(places: list[Place], device: torch.device) -> Tensor:
     return sent(cuts_of(cuts, torch.device("cpu")), device)
 
 
-def choose(logits: Tensor, sampling: Sampling) -> None:
+def choose(logits: Tensor, sampling: Sampling, *, has_kernels: bool = False) -> None:
     """Everything a verdict takes over ``logits`` ``[T, V]`` that answer nobody: to measure what it costs."""
     positions = torch.arange(len(logits), device=logits.device)
     places, nothing = [Place(sampling)] * len(logits), torch.full_like(positions, -1)
     line = VerifyLine(nothing, positions, (positions, positions, positions), places)
-    judge(logits, line, len(logits), None, Coupled()).wait()
+    judge(logits, line, len(logits), None, Coupled(), has_kernels=has_kernels).wait()

@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,64 @@ def test_a_section_that_fails_or_overruns_stays_alone(monkeypatch, capsys, tmp_p
     assert gpu.main(["--dry", "--json", str(out), "--seconds", "0"]) == 0
     assert json.loads(out.read_text())["sections"]["works"] == {"skipped": True}
     capsys.readouterr()
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, signal.SIGTERM], ids=str)
+def test_a_run_that_is_ended_keeps_what_it_has_found(monkeypatch, capsys, tmp_path, end):
+    """Also what the section at hand had found; how the process deals with SIGTERM is as it was before."""
+    from benchmarks import gpu
+    from benchmarks.on_gpu.stage import Stage
+
+    def ended(stage: Stage) -> dict:
+        stage.found["prefill_s"] = 0.5
+        stage.rows.append({"figure": 2})
+        if end is signal.SIGTERM:
+            signal.raise_signal(end)
+        raise KeyboardInterrupt
+
+    sections = [
+        gpu.Section("works", "Works", 10, lambda stage: {"figure": 1}),
+        gpu.Section("ended", "Ended", 10, ended),
+        gpu.Section("never", "Never", 10, lambda stage: {"figure": 3}),
+    ]
+    monkeypatch.setattr(gpu, "SECTIONS", sections)
+    before, out = signal.getsignal(signal.SIGTERM), tmp_path / "gpu.json"
+    assert gpu.main(["--dry", "--json", str(out)]) == 1
+    results = json.loads(out.read_text())["sections"]
+    assert results["works"]["figure"] == 1
+    assert results["ended"].items() >= {"cut": True, "prefill_s": 0.5, "rows": [{"figure": 2}]}.items()
+    assert results["never"] == {"skipped": True}
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert "Targets" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("name", "parts"), [("long-prompt", 1), ("shapes", 2), ("decoding", 1), ("lossless", 0)])
+def test_every_section_keeps_its_parts_as_it_finds_them(name, parts):
+    """Cut short at the look at the clock that follows so many parts."""
+    from benchmarks import gpu
+    from benchmarks.on_gpu.stage import OverBudget, Stage
+
+    class Short(Stage):
+        looks = 0
+
+        def check(self) -> None:
+            self.looks += 1
+            if self.looks > parts:
+                raise OverBudget
+
+    stage = Short(True)
+    section = next(section for section in gpu.SECTIONS if section.name == name)
+    result = gpu.attempt(section, stage, time.monotonic() + 1000)
+    assert result.pop("cut")
+    result.pop("wall_s")
+    expected = {
+        "long-prompt": {"prefill_s", "l0"},
+        "shapes": {"torch.bfloat16"},
+        "decoding": {"costs", "rows"},
+        "lossless": set(),  # what was not compared to its end holds for nobody
+    }[name]
+    assert len(result) == (2 if name == "shapes" else len(expected))
+    assert name == "shapes" or set(result) == expected
 
 
 def test_targets_are_judged_by_what_was_measured():

@@ -28,6 +28,12 @@ class Drafter(Protocol):
     def keep(self, rows: Sequence[int]) -> None:
         """Only these rows, by index, are left."""
 
+    def reserve(self, rows: int, slots: int, prompt: int) -> None:
+        """So many rows of so many tokens at most are coming, behind so many of prompt; a lack of memory is raised."""
+
+    def release(self) -> None:
+        """Memory is short: no row is left, and what was kept for rows goes."""
+
 
 class NoDrafter:
     """Regular decoding: the baseline."""
@@ -46,3 +52,9 @@ class NoDrafter:
 
     def keep(self, rows: Sequence[int]) -> None:
         """There is nothing to keep."""
+
+    def reserve(self, rows: int, slots: int, prompt: int) -> None:
+        """It needs no memory."""
+
+    def release(self) -> None:
+        """It has none to give."""

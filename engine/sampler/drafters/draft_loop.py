@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engine.models.memory_plan import DRAWN_BYTES
 from engine.sampler.acceptance import Coupled, Proposals, counter_of
 from engine.sampler.device_model import DeviceModel
 from engine.sampler.drafters.draft_model import DraftModelDrafter
-from engine.sampler.graphs import WARM_UPS
 from engine.sampler.penalties import has_penalty
 from engine.sampler.sampling import Distributions
 from engine.sampler.stopping import Row
@@ -34,19 +34,25 @@ class DraftLoop:
         self._step = model.new_step(room.rows)
         self._counter = Counter(*torch.zeros(3, room.rows, dtype=torch.long, device=device))
         self._cuts = torch.ones(room.rows, 4, device=device)
-        self._active, self._depth = torch.zeros(2, room.rows, dtype=torch.long, device=device)
+        self._feeds, self._depth = torch.zeros(2, room.rows, dtype=torch.long, device=device)
         self._drafts = torch.zeros(LIMIT, room.rows, dtype=torch.long, device=device)
-        self._replay: Callable[[], object] = model.graphs.capture(self._one) or self._one
+        with model.cache.decoding():
+            self._replay: Callable[[], object] = model.graphs.capture(self._one) or self._one
 
-    def run(self, rows: Sequence[Row], first: Drawn, length: int) -> Tensor:
-        """Drafts int64 ``[length, rows]`` that go on from ``first``, each row's first draft."""
-        count, cache = len(rows), self._model.cache
+    def run(self, rows: Sequence[Row], first: Drawn, counts: Sequence[int]) -> Tensor:
+        """Drafts int64 ``[longest, rows]`` that go on from ``first``, each row's first draft.
+
+        Of row b the first ``counts[b]`` mean something. Its last draft is not fed, nor is anything behind it: there may
+        be no slot, and no position, for more.
+        """
+        count, cache, length = len(rows), self._model.cache, max(counts)
         self._step.load([[0]] * count, [row.position for row in rows], cache.prefix_length)
         self._step.tokens[:count] = first.tokens
         for part, now in zip(self._counter, counter_of(rows, [1] * count, self._cuts.device), strict=True):
             part[:count] = now
         self._cuts[:count] = first.cuts
-        self._active[:count], self._active[count:] = 1, 0
+        self._feeds[:count] = sent(torch.tensor(counts) - 1, self._feeds.device)
+        self._feeds[count:] = 0
         self._depth.fill_(1)
         self._drafts[0, :count] = first.tokens
         if self.depths:
@@ -60,12 +66,15 @@ class DraftLoop:
         logits = self._model.run(step, last_only=False)[:, : self._model.vocabulary]
         drawn = draw(logits, self._cuts, self._counter, DRAFT if self.depths else TOKEN)
         if self.depths:
-            self._q.index_copy_(0, self._depth[:1], drawn.log_probs()[None])
+            deepest = self._depth[:1].clamp(max=self.depths - 1)  # the passes of a warm-up may go beyond it
+            self._q.index_copy_(0, deepest, drawn.log_probs()[None])
         tokens = drawn.tokens.long()
         self._drafts.scatter_(0, self._depth[None], tokens[None])
-        step.tokens.copy_(tokens)
-        step.flat_positions.add_(self._active)
-        step.token_slots.add_(self._active)
+        # A row that is through feeds its last token again, in the same slot, which changes nothing.
+        goes_on = self._depth < self._feeds
+        step.tokens.copy_(torch.where(goes_on, tokens, step.tokens))
+        step.flat_positions.add_(goes_on)
+        step.token_slots.add_(goes_on)
         self._counter.position.add_(1)
         self._depth.add_(1)
         return tokens
@@ -83,33 +92,45 @@ class LoopedDraftDrafter(DraftModelDrafter):
     """``DraftModelDrafter`` on a GPU. What the loop cannot do, penalties, the plain way does."""
 
     @torch.inference_mode()
+    def reserve(self, rows: int, slots: int, prompt: int) -> None:
+        super().reserve(rows, slots, prompt)
+        assert isinstance(self.model, DeviceModel)
+        self._loop_over(self.model)
+
+    @torch.inference_mode()
     def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
-        counts = [min(max(0, count), LIMIT) for count in counts]
-        length = max(counts, default=0)
-        if length < 1 or any(has_penalty(row.sampling) for row in rows):
-            return super().propose(rows, counts)
         model = self.model
         assert isinstance(model, DeviceModel)
-        slots = max(row.position for row in rows) + length - model.prompt_length
+        most = self._most(model.vocabulary, model.cache.room.grown(rows=len(rows)).rows)
+        counts = [min(max(0, count), most) for count in counts]
+        if max(counts, default=0) < 1 or any(has_penalty(row.sampling) for row in rows):
+            return super().propose(rows, counts)
+        feeds = [max(1, count - 1) for count in counts]
+        slots = max(row.position + fed for row, fed in zip(rows, feeds, strict=True)) - model.prompt_length
         model.make_room(model.cache.room.grown(rows=len(rows), slots=slots))
         self._fed += [[] for _ in rows[len(self._fed) :]]
         logits = self._advance(rows, [[] for _ in rows], list(range(len(rows))))
         cuts = cuts_of_places([row.place([]) for row in rows], logits.device)
         at = Counter(*(part.contiguous() for part in counter_of(rows, [0] * len(rows), logits.device)))
         is_coupled = isinstance(self.rule, Coupled)
-        loop = self._loop_over(model, 0 if is_coupled else length)
+        loop = self._loop_over(model)
         first = draw(logits, cuts, at, TOKEN if is_coupled else DRAFT)
-        drafts = loop.run(rows, first, length).T.tolist()
-        for index, (row, drafted) in enumerate(zip(rows, drafts, strict=True)):
-            self._fed[index] = row.tokens + drafted[:-1]
+        drafts = loop.run(rows, first, counts).T.tolist()
+        if max(counts) > 1:
+            for index, (row, drafted) in enumerate(zip(rows, drafts, strict=True)):
+                self._fed[index] = row.tokens + drafted[: feeds[index]]
         tokens = [drafted[:count] for drafted, count in zip(drafts, counts, strict=True)]
         return Proposals(tokens, None if is_coupled else loop.q(counts))
 
-    @staticmethod
-    def _loop_over(model: DeviceModel, depths: int) -> DraftLoop:
-        """Kept by the model, whose room it was captured over: the next run finds it there, if it keeps as much."""
-        loop = model.draft_loop
-        if not isinstance(loop, DraftLoop) or bool(loop.depths) != bool(depths) or loop.depths < depths:
-            most = max(depths, WARM_UPS + 1)  # the warm-up goes as deep
-            model.draft_loop = loop = DraftLoop(model, depths and 1 << (most - 1).bit_length())
+    def _most(self, vocabulary: int, rows: int) -> int:
+        """Drafts per row. What they were drawn from, a number for every id, is kept for the rejection rule only."""
+        return LIMIT if isinstance(self.rule, Coupled) else min(LIMIT, max(1, DRAWN_BYTES // (4 * vocabulary * rows)))
+
+    def _loop_over(self, model: DeviceModel) -> DraftLoop:
+        """Kept by the model, whose room it was captured over: the next run finds it there."""
+        loop, rows = model.draft_loop, model.cache.room.rows
+        depths = 0 if isinstance(self.rule, Coupled) else self._most(model.vocabulary, rows)
+        if not isinstance(loop, DraftLoop) or loop.depths != depths:
+            model.draft_loop = None  # two of them need not fit
+            model.draft_loop = loop = DraftLoop(model, depths)
         return loop

@@ -31,6 +31,13 @@ class DraftModelDrafter:
         self._fed = []
         return self.model.prefill(self._readable(prompt), between_chunks) is not None
 
+    def reserve(self, rows: int, slots: int, prompt: int) -> None:
+        self.model.reserve(rows, slots, prompt, last_only=True)
+
+    def release(self) -> None:
+        self._fed = []
+        self.model.release()
+
     def keep(self, rows: Sequence[int]) -> None:
         self.model.keep(rows)
         # Rows that joined after the last proposal hold nothing yet.

@@ -57,6 +57,12 @@ class HybridDrafter:
     def keep(self, rows: Sequence[int]) -> None:
         self.model.keep(rows)
 
+    def reserve(self, rows: int, slots: int, prompt: int) -> None:
+        self.model.reserve(rows, slots, prompt)
+
+    def release(self) -> None:
+        self.model.release()
+
 
 def _merged(q: Distributions | None, tokens: list[list[int]], copies: list[bool]) -> Distributions | None:
     """``q`` over the drafts of all rows: as drawn where they were drawn, one-hot where they were copied."""

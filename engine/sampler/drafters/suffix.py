@@ -107,6 +107,12 @@ class SuffixDrafter:
     def keep(self, rows: Sequence[int]) -> None:
         """All that is known goes by candidate, not by row: nothing moves."""
 
+    def reserve(self, rows: int, slots: int, prompt: int) -> None:
+        """Its index is small beside a model, and grows."""
+
+    def release(self) -> None:
+        """What was said is still worth copying."""
+
     def _begin(self, text: list[int], start: int, count: int) -> Guess:
         line = text[-LONGEST:]
         return Guess(start, count, line, *self._copies.longest_match(line))

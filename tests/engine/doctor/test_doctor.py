@@ -57,6 +57,13 @@ class TestMachine:
         assert finding.state == state
         assert bool(finding.advice) is not cuda
 
+    def test_a_gpu_that_torch_cannot_use_is_said_to_be_left_alone(self, monkeypatch):
+        monkeypatch.setattr(machine, "torch_build_has_cuda", lambda: True)
+        monkeypatch.setattr(machine, "why_old_driver", lambda: "The NVIDIA driver is too old; update it.")
+        finding = survey(monkeypatch, gpus=(device.Gpu("A", 8 * GIB, 7 * GIB, "470"),))["GPU 0"]
+        assert finding.state == "bad"
+        assert finding.advice == "The NVIDIA driver is too old; update it. Models run on the processor."
+
     def test_what_came_out_when_a_model_was_loaded_is_told(self, monkeypatch, tmp_path):
         monkeypatch.setenv("BASSLINE_HOME", str(tmp_path))
         assert "models" not in survey(monkeypatch)

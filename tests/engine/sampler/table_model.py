@@ -16,6 +16,7 @@ class TableModel:
 
     device = torch.device("cpu")
     hidden = prompt_hidden = None
+    has_kernels = False
 
     def __init__(self, vocabulary, sharpness=2.0, seed=0):
         self.vocabulary = vocabulary

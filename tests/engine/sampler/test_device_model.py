@@ -7,46 +7,17 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine.contract import Sampling
-from engine.sampler.device_model import DeviceModel, open_model, why_too_old
-from engine.sampler.fixed_cache import FixedLayer, FixedStep, Room
-from engine.sampler.graphs import SIZES, WARM_UPS, Graphs, Key, bucket
+from engine.models.room import SIZES, Room, bucket
+from engine.sampler.device_model import DeviceModel
+from engine.sampler.fixed_cache import FixedLayer, FixedStep
+from engine.sampler.graphs import Graphs, Key
 from engine.sampler.ragged_model import RaggedModel
 from kernels.attention.torch import packed_attention
+from tests.engine.sampler.device import Refuse, Rerun, Warm
 from tests.engine.sampler.running import decode, new_rows, open_decoder, tokens_of
 from tests.engine.sampler.tiny import VOCABULARY, build, noisy_copy
 
 SMALL = Room(rows=4, slots=8, prompt=16)
-
-
-class Rerun:
-    """Stands in for CUDA: the work itself is the replay, and its output lands in the same tensor every time."""
-
-    def __init__(self):
-        self.sizes, self.replays = [], 0
-
-    def __call__(self, work):
-        out = work()
-        self.sizes.append(len(out))
-
-        def replay():
-            self.replays += 1
-            out.copy_(work())
-
-        return replay, out
-
-
-class Warm(Rerun):
-    """Runs the work as often as CUDA's capture does before it records it."""
-
-    def __call__(self, work):
-        for _ in range(WARM_UPS):
-            work()
-        return super().__call__(work)
-
-
-class Refuse:
-    def __call__(self, work):
-        raise RuntimeError("operation not permitted when stream is capturing\nmore")
 
 
 def open_device(stock, capture=None, room=SMALL, attention=packed_attention):
@@ -173,7 +144,7 @@ def test_the_key_holds_every_integer_that_shapes_a_launch():
 def test_buckets():
     assert [bucket(tokens) for tokens in (1, 2, 3, 8, 9, 33, 256)] == [1, 2, 4, 8, 12, 40, 256]
     assert bucket(257) is None
-    assert Graphs(None, "No.").find(Key(1, SMALL, False), lambda tokens: None, lambda step, last: None) is None
+    assert Graphs(None).find(Key(1, SMALL, False), lambda tokens: None, lambda step, last: None) is None
 
 
 def test_padding_of_a_bucket_goes_where_nothing_is_read():
@@ -250,17 +221,6 @@ def test_the_kernel_itself_in_the_interpreter():
         model.prefill([3, 4, 5, 6, 7, 8, 9])
     fresh = [[4, 5, 6], [7]]
     torch.testing.assert_close(device.forward(fresh, [7, 7]), plain.forward(fresh, [7, 7]), rtol=0, atol=1e-4)
-
-
-def test_on_a_cpu_the_door_is_the_ragged_model():
-    stock = build()
-    model = open_model(stock, VOCABULARY)
-    assert type(model) is RaggedModel
-    assert model.note == ""
-    assert why_too_old((7, 5)).startswith("This GPU is older than Ampere")
-    assert why_too_old((8, 0)) == why_too_old((12, 0)) == ""
-    stock.hf_device_map = {"model.layers.0": 0, "model.layers.1": 1}
-    assert open_model(stock, VOCABULARY).note.startswith("The model is spread over several GPUs")
 
 
 @pytest.mark.parametrize("rule", ["coupled", "rejection"])

@@ -1,6 +1,7 @@
 """M4, M5: what breaks at load, in prefill or in a step is a sentence and a kind; what is finished stays."""
 
 import errno
+from functools import partial
 
 import pytest
 import torch
@@ -19,8 +20,10 @@ from engine.contract import (
 from engine.models import notes
 from engine.models.errors import DiskFull, DoesNotFit, IncompatibleDraft, ModelNotFound
 from engine.sampler.cost_table import CostTable
+from engine.sampler.device_path import open_model
 from engine.sampler.engine import SamplerEngine
 from engine.sampler.faults import kind_of, sentence_for
+from tests.engine.sampler.device import FakeDevice
 from tests.engine.sampler.test_engine import TinyModel, request
 from tests.engine.sampler.tiny import build, noisy_copy
 
@@ -125,7 +128,8 @@ class TestLoad:
 
     def test_what_a_model_does_without_is_told_and_kept_for_the_doctor(self, machine, monkeypatch, tmp_path):
         monkeypatch.setenv("BASSLINE_HOME", str(tmp_path))
-        monkeypatch.setattr("engine.sampler.device_model.why_plain", lambda module: "It runs without graphs.")
+        device = FakeDevice(plain="It runs without graphs.")
+        monkeypatch.setattr("engine.sampler.engine.open_model", partial(open_model, device=device))
         (ready,) = of(Ready, machine.say(TARGET))
         assert ready.note == "It runs without graphs."
         assert notes.kept() == {"target": "It runs without graphs."}

@@ -23,13 +23,13 @@ from engine.contract import (
     StepDone,
     TextAdded,
 )
+from engine.models.room import Room
 from engine.sampler.acceptance import Coupled, Proposals, Rejection
 from engine.sampler.cost_table import CostTable
 from engine.sampler.decoder import Decoder
 from engine.sampler.device_model import DeviceModel
 from engine.sampler.drafters.suffix import SuffixDrafter
 from engine.sampler.engine import SamplerEngine
-from engine.sampler.fixed_cache import Room
 from engine.sampler.policies.fixed import Fixed
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.sampling import Distributions
@@ -306,7 +306,6 @@ class Guesses:
 def without_values(monkeypatch):
     """The device's verdict where tensors have no values: its kernels are left out, and so is the copy home."""
     kernels = pytest.importorskip("kernels.acceptance.triton", reason="triton has no wheel for this platform")
-    monkeypatch.setattr("engine.sampler.verdict.has_kernels", lambda device: True)
     monkeypatch.setattr("engine.sampler.verdict.Fetched", lambda result: result)
     judged = []
 
@@ -337,7 +336,8 @@ def test_a_launch_never_waits_for_the_device(without_values, rule, drawn, penali
         return query.new_empty(*query.shape[:2], suffix[1].shape[3])
 
     stock = build().to("meta")
-    model = DeviceModel(stock, VOCABULARY, attention, None, room=Room(rows=4, slots=32, prompt=16))
+    room = Room(rows=4, slots=32, prompt=16)
+    model = DeviceModel(stock, VOCABULARY, attention, None, room=room, has_kernels=True)
     model.prefill([3, 4, 5])
     sampling = Sampling(temperature=0.8, top_p=0.9, repetition_penalty=1.3 if penalised else 1.0)
     rows = new_rows([1, 2], [3, 4, 5], sampling=sampling)
