@@ -28,6 +28,7 @@ prepare_environment()  # before torch is imported
 from benchmarks.contenders import LIMITED, NAMES, OURS, Contender, Setting, can, opened  # noqa: E402
 from benchmarks.llama import LlamaCpp  # noqa: E402
 from benchmarks.machine import QUIET, Watch, asked, facts  # noqa: E402
+from benchmarks.models import MEASURED  # noqa: E402
 from benchmarks.prompts import PROMPTS  # noqa: E402
 from engine.contract import BasslineError, Request, Sampling  # noqa: E402
 
@@ -113,7 +114,7 @@ def request_for(prompt: str, n: int, temperature: float, max_tokens: int, seed: 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.decode", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", default=MEASURED)
     parser.add_argument("--draft", default="", help="a draft model")
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--prompts", nargs="+", choices=PROMPTS, default=list(PROMPTS))

@@ -28,7 +28,7 @@ prepare_environment()  # before torch is imported
 import torch  # noqa: E402
 
 from benchmarks.machine import asked, facts  # noqa: E402
-from benchmarks.models import answers, loaded  # noqa: E402
+from benchmarks.models import MEASURED, answers, loaded  # noqa: E402
 from benchmarks.prompts import PROMPTS  # noqa: E402
 from engine.contract import BasslineError, Request, Sampling  # noqa: E402
 from engine.models.loader import LoadedModel  # noqa: E402
@@ -96,7 +96,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.exactness", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", default=MEASURED)
     parser.add_argument("--draft", default="", help="a draft model, whose guesses are tried as well")
     parser.add_argument("--precision", nargs="+", default=["int8", "float32"])
     parser.add_argument("--prompts", nargs="+", choices=PROMPTS, default=list(PROMPTS))

@@ -33,7 +33,7 @@ prepare_environment()  # before torch is imported
 
 from benchmarks.humaneval_problems import Problem, chosen, problems  # noqa: E402
 from benchmarks.machine import QUIET, asked, facts  # noqa: E402
-from benchmarks.models import gguf_of  # noqa: E402
+from benchmarks.models import MEASURED, gguf_of  # noqa: E402
 from benchmarks.picking.bench import Bench, OpenRunner  # noqa: E402
 from benchmarks.picking.measures import LOWEST, bin_of, rate  # noqa: E402
 from benchmarks.picking.peer import OneAfterAnother  # noqa: E402
@@ -175,7 +175,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         help="how many problems, spread evenly over the 164 (default: 40), or their names: HumanEval/12, find_zero",
     )
     parser.add_argument("-n", type=int, nargs="+", default=[1, 4, 8], help="candidates of ours (default: 1 4 8)")
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", default=MEASURED)
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--temperature", type=float, default=0.8)
     parser.add_argument("--max-tokens", type=int, default=512)

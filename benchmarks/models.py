@@ -22,6 +22,8 @@ from engine.sampler.policies.fixed import Fixed
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.stopping import Limits, Row
 
+MEASURED = "qwen2.5-coder-0.5b"  # what a script measures unless told otherwise, whatever the default model is here
+
 
 def loaded(name: str, precision: str = "auto", device: str = "auto") -> LoadedModel:
     """See ``engine.models.loader.load``; what is missing is fetched first."""

@@ -21,7 +21,7 @@ prepare_environment()  # before torch is imported
 
 import numpy as np  # noqa: E402
 
-from benchmarks.models import answers, loaded  # noqa: E402
+from benchmarks.models import MEASURED, answers, loaded  # noqa: E402
 from engine.contract import Request, Sampling  # noqa: E402
 from engine.models.loader import LoadedModel  # noqa: E402
 from engine.sampler.drafters.ngrams import CLASSES, EMPTY, LONGEST, Ngrams  # noqa: E402
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ngrams", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("out", type=Path)
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", default=MEASURED)
     parser.add_argument("--samples", type=int, default=12, help="answers to each prompt")
     parser.add_argument("--max-tokens", type=int, default=320)
     parser.add_argument("--answers", type=Path, default=Path("answers.json"), help="where answers are kept")

@@ -27,6 +27,7 @@ prepare_environment()  # before torch is imported
 from benchmarks.humaneval_problems import Problem, chosen, problems  # noqa: E402
 from benchmarks.humaneval_verdicts import reports  # noqa: E402
 from benchmarks.machine import asked, facts  # noqa: E402
+from benchmarks.models import MEASURED  # noqa: E402
 from benchmarks.our_engine import OurEngine  # noqa: E402
 from engine.contract import (  # noqa: E402
     BasslineError,
@@ -78,7 +79,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.pass_rates", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", default=MEASURED)
     parser.add_argument("--draft", default="", help="a draft model")
     parser.add_argument("--tasks", nargs="+", default=["20"], help="so many, spread evenly; or names of problems")
     parser.add_argument("-n", type=int, default=8, help="answers to each problem, each way")

@@ -16,7 +16,7 @@ from engine.device import prepare_environment
 
 prepare_environment()  # before torch is imported
 
-from benchmarks.models import answers, loaded  # noqa: E402
+from benchmarks.models import MEASURED, answers, loaded  # noqa: E402
 from benchmarks.prompts import PROMPTS  # noqa: E402
 from engine.contract import Request, Sampling  # noqa: E402
 from engine.sampler.engine import exact_cache_dtype  # noqa: E402
@@ -29,7 +29,7 @@ SEED = 1
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.record_traces", description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", default=MEASURED)
     parser.add_argument("--prompt", nargs="+", choices=PROMPTS, default=["roman", "edit", "lru"])
     parser.add_argument("-n", type=int, default=32, help="candidates")
     parser.add_argument("--max-tokens", type=int, default=224)

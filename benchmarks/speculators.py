@@ -26,7 +26,7 @@ import torch  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 from benchmarks.hidden_states import Recorded, recorded  # noqa: E402
-from benchmarks.models import loaded  # noqa: E402
+from benchmarks.models import MEASURED, loaded  # noqa: E402
 from engine.models.loader import LoadedModel  # noqa: E402
 from engine.sampler.drafters.speculator import (  # noqa: E402
     CLASSES,
@@ -111,7 +111,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         prog="python -m benchmarks.speculators", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("out", type=Path)
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", default=MEASURED)
     parser.add_argument("--answers", type=Path, default=Path("answers"), help="folder where answers are kept")
     parser.add_argument("--made-up", type=int, default=24, help="prompts the model makes up from each beginning")
     parser.add_argument("--samples", type=int, default=8, help="answers to each prompt")

@@ -25,7 +25,7 @@ from engine.device import prepare_environment
 prepare_environment()  # before torch is imported
 
 from benchmarks.machine import QUIET, asked, facts, others_load  # noqa: E402
-from benchmarks.models import loaded  # noqa: E402
+from benchmarks.models import MEASURED, loaded  # noqa: E402
 from benchmarks.prompts import PROMPTS  # noqa: E402
 from engine.contract import Request, Sampling  # noqa: E402
 from engine.models.loader import LoadedModel  # noqa: E402
@@ -73,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.step", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--model", default="default")
+    parser.add_argument("--model", default=MEASURED)
     parser.add_argument("-n", type=int, nargs="+", default=[1, 2, 4, 8, 16])
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--json", type=Path, help="write everything measured to this file")

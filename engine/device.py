@@ -86,6 +86,14 @@ def cores() -> int:
     return quota.processors()
 
 
+def memory_total() -> int:
+    """Bytes of memory that this process may come to use: the machine's, or a container's limit below it."""
+    limit = 1 << 62
+    with contextlib.suppress(OSError, ValueError):  # no such group, or its limit is the word "max"
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
+    return min(psutil.virtual_memory().total, limit)
+
+
 @functools.cache
 def nvidia_gpus() -> tuple[Gpu, ...]:
     """The NVIDIA GPUs the driver reports; empty without a driver, or when it does not answer in 5 s.

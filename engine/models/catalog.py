@@ -81,10 +81,17 @@ class Entry:
 
 @dataclass(frozen=True)
 class DefaultRule:
-    """From this much GPU memory on, ``default`` means this model."""
+    """What ``default`` means from this much on: memory of the largest GPU; or, without one, memory and cores."""
 
-    gpu_memory_gib: int
     model: str
+    gpu_memory_gib: int = 0
+    memory_gib: int = 0
+    cores: int = 0
+
+    def holds(self, gpu_memory_gib: float, memory_gib: float, cores: int) -> bool:
+        if gpu_memory_gib:
+            return not (self.memory_gib or self.cores) and gpu_memory_gib >= self.gpu_memory_gib
+        return not self.gpu_memory_gib and memory_gib >= self.memory_gib and cores >= self.cores
 
 
 @dataclass(frozen=True)
@@ -97,10 +104,12 @@ class Catalog:
         wanted = name.casefold()
         return next((e for e in self.model if wanted in (e.name, *e.aliases)), None)
 
-    def default_for(self, gpus: tuple[Gpu, ...]) -> Entry:
-        """The best model that fits the largest of these GPUs; the smallest one without any."""
-        memory_gib = max((gpu.memory_total for gpu in gpus), default=0) / 2**30
-        fitting = [rule for rule in self.default if memory_gib >= rule.gpu_memory_gib]
+    def default_for(self, gpus: tuple[Gpu, ...], memory: int, cores: int) -> Entry:
+        """The last model in the list whose rule holds: for the largest of these GPUs; or, without any, for ``memory``
+        in bytes and ``cores`` of the machine.
+        """
+        gpu_memory = max((gpu.memory_total for gpu in gpus), default=0)
+        fitting = [rule for rule in self.default if rule.holds(gpu_memory / 2**30, memory / 2**30, cores)]
         entry = self.find(fitting[-1].model)
         assert entry is not None, "the catalog names a default that it does not hold"
         return entry

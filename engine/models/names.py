@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.device import default_kind, nvidia_gpus, why_no_cuda
+from engine.device import cores, default_kind, memory_total, nvidia_gpus, why_no_cuda
 from engine.models import found, hub
 from engine.models.catalog import DEFAULT, Entry, catalog
 from engine.models.errors import ModelNotFound, PrecisionNotAvailable, WrongFile
@@ -63,7 +63,8 @@ def resolve(name: str, *, precision: str = "auto", device: str = "auto") -> Name
 def find_entry(name: str) -> Entry | None:
     """The catalog's entry for a name, an alias or ``default``."""
     if name == DEFAULT:
-        return catalog().default_for(nvidia_gpus() if default_kind() == "cuda" else ())
+        gpus = nvidia_gpus() if default_kind() == "cuda" else ()
+        return catalog().default_for(gpus, memory_total(), cores())
     return catalog().find(name)
 
 

@@ -40,15 +40,24 @@ def test_find_by_name_or_alias_in_any_case():
 
 @pytest.mark.parametrize(
     ("gpus", "name"),
+    [((gpu(4),), "qwen2.5-coder-0.5b"), ((gpu(8),), "qwen2.5-coder-1.5b"), ((gpu(4), gpu(24)), "qwen2.5-coder-7b")],
+)
+def test_default_goes_by_the_largest_gpu_whatever_the_machine_has(gpus, name):
+    assert catalog().default_for(gpus, 64 << 30, 16).name == name
+    assert catalog().default_for(gpus, 4 << 30, 1).name == name
+
+
+@pytest.mark.parametrize(
+    ("memory_gib", "cores", "name"),
     [
-        ((), "qwen2.5-coder-0.5b"),
-        ((gpu(4),), "qwen2.5-coder-0.5b"),
-        ((gpu(8),), "qwen2.5-coder-1.5b"),
-        ((gpu(4), gpu(24)), "qwen2.5-coder-7b"),
+        (7.6, 2, "qwen2.5-coder-1.5b"),
+        (64, 32, "qwen2.5-coder-1.5b"),
+        (6.5, 8, "qwen2.5-coder-0.5b"),
+        (16, 1, "qwen2.5-coder-0.5b"),
     ],
 )
-def test_default_goes_by_the_largest_gpu(gpus, name):
-    assert catalog().default_for(gpus).name == name
+def test_without_a_gpu_it_goes_by_memory_and_cores(memory_gib, cores, name):
+    assert catalog().default_for((), int(memory_gib * 2**30), cores).name == name
 
 
 def test_parts_of_a_mirror():

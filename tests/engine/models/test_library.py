@@ -27,7 +27,7 @@ def small(index, tiny_gguf, home, tmp_path, monkeypatch):
     path = tiny_gguf("published.gguf")
     file = replace(index.file, name=path.name, bytes=path.stat().st_size, sha256=digest(path))
     entry = Entry("tiny", "Tiny", "MIT", shape_of_gguf(path), file=file)
-    catalog = Catalog((DefaultRule(0, "tiny"),), (entry,))
+    catalog = Catalog((DefaultRule("tiny"),), (entry,))
     monkeypatch.setattr(library, "catalog", lambda: catalog)
     monkeypatch.setattr(names, "catalog", lambda: catalog)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))

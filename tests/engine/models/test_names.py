@@ -16,8 +16,12 @@ def prepare_quietly(name, **options):
 
 
 class TestNames:
-    def test_default_and_aliases(self):
-        assert resolve("default", device="cpu").name == "qwen2.5-coder-0.5b"
+    @pytest.mark.parametrize(("memory_gib", "name"), [(4, "qwen2.5-coder-0.5b"), (16, "qwen2.5-coder-1.5b")])
+    def test_default_and_aliases(self, memory_gib, name, monkeypatch):
+        monkeypatch.setattr(names, "memory_total", lambda: memory_gib << 30)
+        monkeypatch.setattr(names, "default_kind", lambda: "cpu")
+        monkeypatch.setattr(names, "cores", lambda: 4)
+        assert resolve("default", device="cpu").name == name
         assert resolve("SmolLM2", device="cpu").entry.name == "smollm2-135m"
 
     def test_paths(self, tiny_gguf, tmp_path):
