@@ -136,6 +136,15 @@ def test_shared_containers_of_the_library_stay_one_and_the_same(link: TestsLink)
     assert chain.maps == [{"a": 3}, {"a": 1}]
 
 
+def test_what_a_container_is_made_with_comes_along(link: TestsLink) -> None:
+    MADE["bounded"] = lambda: collections.deque([1, 2], 2)
+    MADE["filling"] = lambda: collections.defaultdict(list, a=[1])
+    bounded, filling = link.ask("make", "bounded"), link.ask("make", "filling")
+    bounded.append(3)
+    assert (bounded.maxlen, list(bounded)) == (2, [2, 3])
+    assert filling["b"] == []
+
+
 class Words(dict[str, int]):
     pass
 
@@ -235,6 +244,7 @@ def test_arrays_of_every_kind_are_shared(value: Any, link: TestsLink) -> None:
     assert back.dtype == value.dtype
     assert back.shape == value.shape
     assert back.tolist() == value.tolist()
+    assert getattr(back, "fill_value", None) == getattr(value, "fill_value", None)
     if value.dtype.kind in "if" and value.size:
         link.ask("change", lambda array: array.fill(7))
         assert np.asarray(np.ma.getdata(value)).ravel()[0] == 7
