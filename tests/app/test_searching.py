@@ -133,6 +133,8 @@ def test_a_larger_model_is_asked_about_once(open_stage: Callable[..., Stage], an
     here = ModelChoice("scripted")
     on.controller.searching._errand.done.disconnect()
     on.controller.searching._ladder = [Model(here, "a"), Model(replace(here, model="larger"), "b", load_s=0.1)]
+    ends: list[object] = []
+    on.controller.running.finished.connect(ends.append)
     on.do("until_pass")
     on.window.bar.apply(replace(on.window.bar.settings(), candidates=60))
     on.do("generate")
@@ -145,6 +147,7 @@ def test_a_larger_model_is_asked_about_once(open_stage: Callable[..., Stage], an
     run = on.controller.run
     assert run is not None
     assert len(run.candidates) == 60
+    assert len(ends) == 1  # however often the engine had said its last word
 
 
 def test_a_new_window_tests_candidates_as_they_finish(open_stage: Callable[..., Stage]) -> None:

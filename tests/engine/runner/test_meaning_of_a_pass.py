@@ -121,6 +121,39 @@ TELLING = {
         "from solution import add\ndef test_a():\n    try:\n        assert add(1, 2) == 3\n"
         "    except Exception as e:\n        print('bad', e)\n"
     ),
+    "try bare except": (
+        "from solution import add\ndef test_a():\n    try:\n        assert add(1, 2) == 3\n    except:\n"
+        "        print('bad')\n"
+    ),
+    "suppress": (
+        "from solution import add\nimport contextlib\ndef test_a():\n    with contextlib.suppress(AssertionError):\n"
+        "        assert add(1, 2) == 3\n"
+    ),
+    "a group of errors": (
+        "from solution import add\nimport asyncio\nasync def look():\n    assert add(1, 2) == 3\n"
+        "async def every():\n    async with asyncio.TaskGroup() as group:\n        group.create_task(look())\n"
+        "def test_a():\n    try:\n        asyncio.run(every())\n    except* AssertionError as errors:\n"
+        "        print('bad', errors)\n"
+    ),
+    "match": (
+        "from solution import add\ndef test_a():\n    match add(1, 2):\n        case int():\n"
+        "            assert add(1, 2) == 3\n"
+    ),
+    "that it is false": "from solution import add\nassert not add(1, -1)\n",
+    "bare exit when it is wrong": (
+        "from solution import add\nimport sys\nif add(1, 2) != 3:\n    print('wrong')\n    sys.exit()\nprint('ok')\n"
+    ),
+    "subtests in a suite in a function": (
+        "from solution import add\nimport unittest\ndef run():\n    class C(unittest.TestCase):\n"
+        "        def test_a(self):\n            for n in (1, 2):\n                with self.subTest(n=n):\n"
+        "                    self.assertEqual(add(n, 1), n + 1)\n"
+        "    unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromTestCase(C))\n"
+        "if __name__ == '__main__':\n    run()\n"
+    ),
+    "docstring examples beside an assert": (
+        'from solution import add\nimport doctest\ndef look():\n    """\n    >>> add(1, 2)\n    3\n    """\n'
+        "doctest.run_docstring_examples(look, globals())\nassert add(0, 0) == 0\n"
+    ),
     "finally return": (
         "from solution import add\ndef test_a():\n    try:\n        assert add(1, 2) == 3\n    finally:\n"
         "        return\n"

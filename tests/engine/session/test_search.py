@@ -1,6 +1,6 @@
 """Until one passes: budgets, arms, models, and what is recorded; the engine is a list of events."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
@@ -219,6 +219,16 @@ def test_the_time_counts_from_where_the_search_began() -> None:
     assert driver.tick() == [Cancel("r")]
 
 
+def test_who_was_corrected_stays_known_when_a_search_begins() -> None:
+    run = Run("r", Request("write f", 7, 1), "assert f() == 2")
+    search = Search(Budget(), (SMALL,), arms=(FRESH,))
+    corrected = Origin(REPAIR, "", 1)
+    run.apply(RunFinished("r", "finished"))
+    run.reopen(replace(run.request, first_candidate=2), corrected)
+    search.resume(run)
+    assert [run.candidates[number].origin for number in (1, 2)] == [Origin(FRESH, "Small"), corrected]
+
+
 def test_a_new_leg_waits_for_the_last_verdict() -> None:
     world = World(Budget(candidates=BATCH * 2), arms=(REPAIR,))
     while world.due:
@@ -282,6 +292,7 @@ def test_a_model_that_cannot_be_loaded_is_given_up_and_the_old_one_goes_on() -> 
     asked = len(world.asked)
     world.play(most=5000)
     assert [message for message in world.sent if message == Load(LARGE.choice)] == [Load(LARGE.choice)]
+    assert [decision.request for decision in world.search.decisions] == [message.request for message in world.asked]
     assert all(c.origin.model == "Small" for c in world.run.candidates.values())
     assert asked > 1
 

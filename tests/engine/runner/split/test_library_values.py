@@ -136,6 +136,19 @@ def test_shared_containers_of_the_library_stay_one_and_the_same(link: TestsLink)
     assert chain.maps == [{"a": 3}, {"a": 1}]
 
 
+def test_memory_that_is_not_all_or_not_to_be_changed_is_not_shared(link: TestsLink) -> None:
+    whole = bytearray(b"data")
+    MADE["whole"] = lambda: memoryview(whole)
+    MADE["read only"] = lambda: memoryview(whole).toreadonly()
+    MADE["a part"] = lambda: memoryview(whole)[1:3]
+    assert type(link.ask("make", "whole")) is memoryview
+    for name in ("read only", "a part"):
+        view = link.ask("make", name)
+        assert type(view) is not memoryview
+        assert view.tobytes() == MADE[name]().tobytes()
+    assert link.ask("make", "a part").tobytes() == b"at"
+
+
 def test_what_a_container_is_made_with_comes_along(link: TestsLink) -> None:
     MADE["bounded"] = lambda: collections.deque([1, 2], 2)
     MADE["filling"] = lambda: collections.defaultdict(list, a=[1])
