@@ -136,12 +136,12 @@ TELLING = {
         "        print('bad', errors)\n"
     ),
     "match": (
-        "from solution import add\ndef test_a():\n    match add(1, 2):\n        case int():\n"
-        "            assert add(1, 2) == 3\n"
+        "from solution import add\ndef test_a():\n    match add(1, 2):\n        case total:\n"
+        "            assert total == 3\n"
     ),
     "that it is false": "from solution import add\nassert not add(1, -1)\n",
     "bare exit when it is wrong": (
-        "from solution import add\nimport sys\nif add(1, 2) != 3:\n    print('wrong')\n    sys.exit()\nprint('ok')\n"
+        "from solution import add\nimport sys\nif add(1, 2) != 3:\n    print('wrong')\n    sys.exit()\n"
     ),
     "subtests in a suite in a function": (
         "from solution import add\nimport unittest\ndef run():\n    class C(unittest.TestCase):\n"
@@ -278,6 +278,11 @@ SENTENCES = (
     "Your tests do not load: ",
     "none of its checks was reached",
 )
+
+
+def test_the_sentence_says_what_keeps_every_test_from_running(bench: Bench) -> None:
+    report = bench.run(RIGHT, NOT_TELLING["skipped all"])
+    assert report.why == "Your tests skip every test; take the skip mark off one."
 
 
 def test_the_sentence_says_which_assert_was_kept_quiet(bench: Bench) -> None:

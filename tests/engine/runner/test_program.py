@@ -76,11 +76,11 @@ def test_error_output_is_kept_apart_and_unread_input_is_no_fault(tmp_path: Path)
 
 
 def test_a_child_that_is_left_behind_does_not_hold_it_up(tmp_path: Path) -> None:
-    text = "import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+    text = "import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(40)'])\n"
     before = time.monotonic()
     result = ended(tmp_path, f"{text}print(child.pid)")
     os.kill(int(result.output), signal.SIGKILL)
-    assert time.monotonic() - before < 30
+    assert time.monotonic() - before < 25
 
 
 def test_it_is_not_told_that_it_is_tested(tmp_path: Path) -> None:

@@ -291,7 +291,8 @@ def test_notes_context_group_and_attributes_of_exceptions(link: TestsLink) -> No
     cut = ValueError()
     cut.__suppress_context__ = True
     assert link.ask("echo", cut).__suppress_context__
-    assert link.ask("echo", ImportError("no", name="x", path="y")).name == "x"
+    lost = link.ask("echo", ImportError("no", name="x", path="y"))
+    assert (lost.name, lost.path) == ("x", "y")
     assert link.ask("echo", json.JSONDecodeError("bad", "doc", 1)).pos == 1
     assert link.ask("echo", UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad")).reason == "bad"
 
