@@ -320,6 +320,7 @@ def test_smaller_tests_beside_others_may_need_no_candidate(bench: Bench) -> None
 
 
 def test_commands_and_examples_must_be_able_to_fail(bench: Bench) -> None:
+    assert bench.run(RIGHT, "$ python solution.py\n", test_timeout_s=15.0).verdict == "pass"
     assert bench.run(RIGHT, "$ true\n").why.startswith("Your commands cannot fail")
     assert bench.run("import sys\n", "input:\n1\noutput:\n").why.startswith("Your tests want no output at all")
 

@@ -19,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.runner.split import values
+from engine.runner.split.candidate import Prints
 from engine.runner.split.tests import TestsLink
 from tests.engine.runner.split.conftest import MADE, Echo
 
@@ -186,6 +187,20 @@ def test_an_exception_crosses_with_its_arguments_and_its_cause(link: TestsLink) 
     assert (type(back), back.errno, back.filename) == (FileNotFoundError, 2, "name")
     assert isinstance(back.__cause__, KeyError)
     assert back.__context__ is back.__cause__
+
+
+def test_of_two_equal_hours_each_stays_itself(link: TestsLink) -> None:
+    for fold in (0, 1):
+        assert link.ask("echo", datetime.datetime(2024, 10, 27, 2, 30, fold=fold)).fold == fold
+        assert link.ask("echo", datetime.time(2, 30, fold=fold)).fold == fold
+
+
+def test_a_character_that_is_printed_in_pieces_is_one() -> None:
+    told: list[list[str]] = []
+    prints = Prints("stdout", told, lambda: None)
+    for byte in "aä€".encode():
+        prints.write(bytes([byte]))
+    assert "".join(text for _, text in told) == "aä€"
 
 
 UNCROSSABLE = [os, threading.Lock(), open, (lambda: (yield))().gi_frame, type("Elsewhere", (), {})()]

@@ -174,6 +174,22 @@ class Level(enum.IntEnum):
     LOW = 1
 
 
+class LyingWords(dict[str, int]):
+    def items(self) -> Any:
+        return {"b": 2}.items()
+
+    def keys(self) -> Any:
+        return {"b": 2}.keys()
+
+    def __iter__(self) -> Any:
+        return iter("b")
+
+
+class LyingRow(list[int]):
+    def __iter__(self) -> Any:
+        return iter([1, 2, 3])
+
+
 class Parser(html.parser.HTMLParser):
     pass
 
@@ -217,6 +233,12 @@ def test_isinstance_holds_for_what_an_object_derives_from(name: str, link: Tests
     assert isinstance(made, SEEN_AS[name][1])
     assert not isinstance(made, numbers.Complex) or name == "level"
     assert not isinstance(made, str)
+
+
+def test_what_a_container_holds_is_not_what_its_own_class_says(link: TestsLink) -> None:
+    MADE["lying words"], MADE["lying row"] = lambda: LyingWords(a=1), lambda: LyingRow([9])
+    assert link.ask("content", link.ask("make", "lying words")) == {"a": 1}
+    assert link.ask("content", link.ask("make", "lying row")) == [9]
 
 
 class Claims:
