@@ -230,7 +230,7 @@ def test_a_class_that_only_says_what_something_is_may_not_be_used(link: TestsLin
 def test_both_ends_agree_after_a_value_that_could_not_cross(link: TestsLink) -> None:
     for bad in ([1, threading.Lock()], {"a": [os]}, (b"x" * (13 << 20),)):
         kept: list[Any] = [1]
-        function = lambda: kept  # noqa: E731 - another one each time
+        function = lambda value=kept: value  # noqa: E731 - another one each time
         with pytest.raises(values.CannotCross):
             link.ask("echo", (kept, function, bad))
         assert link.ask("echo", kept) is kept
