@@ -195,6 +195,7 @@ BUGS = (
         "self._waiting = None\n        if self.driver is not None:\n            self._perform(self.driver.stop",
         "if self.driver is not None:\n            self._perform(self.driver.stop",
         ("tests/app/test_running.py", "-k", "takes_back"),
+        taught=True,
     ),
     Bug(
         "search-clockless",

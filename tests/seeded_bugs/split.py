@@ -238,6 +238,6 @@ BUGS = (
         "engine/runner/split/values.py",
         '_fields("pattern", "flags"), re.compile)',
         '_fields("pattern"), re.compile)',
-        ("tests/engine/runner/split/test_crossing.py",),
+        ("tests/engine/runner/split/test_library_values.py",),
     ),
 )
