@@ -16,6 +16,9 @@ _FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
 _OURS = ("app", "engine", "kernels")
 _LIBRARIES = ("httpx2",)  # one line for each request: method, address and status
 
+for _name in _OURS:  # else Python would write warnings to standard error as long as there is no file
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
 
 def start(file: Path, texts: bool = False) -> None:
     """Append to ``file`` from now on, here and in child processes. ``texts``: prompts and code as well.

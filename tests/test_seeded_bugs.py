@@ -9,7 +9,7 @@ from tests.seeded_bugs.planting import copy_tree, plant, run_tests
 
 
 def test_areas_are_found_and_no_two_bugs_have_one_name() -> None:
-    assert {"app", "sampler", "selection", "session"} <= AREAS.keys()
+    assert {"app", "models", "network", "runner", "sampler", "selection", "session", "split"} <= AREAS.keys()
     names = [*AREAS, *(bug.name for bug in BUGS)]
     assert sorted(set(names)) == sorted(names)
 

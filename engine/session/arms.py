@@ -21,6 +21,7 @@ from engine.session.turns import fix
 
 _FILE = Path(__file__).parents[2] / "resources" / "arms.toml"
 BATCH = 8  # candidates of one proposal
+_SHORTEST_S = 1e-6  # what nothing is taken to last where the clock has not moved on
 FRESH, TOLD, REPAIR, LARGER = "fresh", "told", "repair", "larger model"
 _TOLD = """\
 {prompt}
@@ -112,7 +113,7 @@ class Proposal:
     def worth(self) -> float:
         """Chance that at least one passes, per second."""
         n = self.request.candidates
-        return (1 - (1 - self.chance) ** n) / (self.load_s + n * self.seconds)
+        return (1 - (1 - self.chance) ** n) / max(self.load_s + n * self.seconds, _SHORTEST_S)
 
 
 Arm = Callable[[Outlook], Iterable[Proposal]]

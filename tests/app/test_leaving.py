@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from app import leaving
+
 ROOT = Path(__file__).parents[2]
 ABORTED = -6
 
@@ -31,6 +33,17 @@ def test_threads_that_compute_do_not_spoil_the_exit_code(tmp_path: Path, code: i
     end = f"import time; time.sleep(0.3); print('kept', end=''); from app.leaving import end; end({code})"
     done = python(COMPUTING + end, tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (code, "kept", "")
+
+
+def test_one_thread_that_is_left_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[int] = []
+    monkeypatch.setattr(leaving, "leave", left.append)
+    for threads in (1, 2, 3):
+        monkeypatch.setattr(leaving.threading, "active_count", lambda now=threads: now)
+        with pytest.raises(SystemExit) as ended:
+            leaving.end(threads)
+        assert ended.value.code == threads
+    assert left == [2, 3]
 
 
 def test_a_command_ends_with_its_own_code_though_the_engine_computes(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from PySide6.QtWidgets import QDialog, QPushButton
 
 from app import running
 from app.fitting import Fit, fit_of
-from engine.contract import BasslineError, Cancel, Generate, Load, Message, ModelChoice
+from engine.contract import BadRequest, BasslineError, Cancel, Generate, Load, Message, ModelChoice
 from engine.models import hub, sources
 from engine.models.names import find_entry
 from engine.scripted import Script, ScriptedCandidate, ScriptedEngine, from_texts
-from tests.app.stage import Stage, StageClock
+from tests.app.stage import RehearsedRunner, Stage, StageClock
 
 
 def generating(on: Stage) -> bool:
@@ -214,6 +214,14 @@ def test_more_from_an_engine_that_fails_leaves_the_old_candidates(on: Stage) -> 
     assert on.window.actions_by_id["generate"].isEnabled()
 
 
+def test_more_than_may_be_asked_for_loads_no_model(on: Stage) -> None:
+    on.generate(2)
+    on.finish()
+    with pytest.raises(BadRequest):
+        on.controller.running.more(100_000, ModelChoice("scripted", draft="another"))
+    assert not on.controller.loading.busy
+
+
 def test_one_candidate_can_be_stopped(on: Stage) -> None:
     on.generate(3)
     on.until(lambda: generating(on))
@@ -276,6 +284,56 @@ def test_an_engine_that_does_not_stop_can_be_left_behind(
     assert on.controller.run is not None
     assert on.controller.run.outcome == "finished"
     assert len(on.engines) == 2
+
+
+def test_stop_again_does_not_put_off_the_stop_by_force(on: Stage) -> None:
+    on.generate(3)
+    on.until(lambda: generating(on))
+    running = on.controller.running
+    running.stop()
+    running._patience.setInterval(1000)
+    before = running._patience.interval()
+    running.stop()
+    assert running._patience.isActive()
+    assert running._patience.interval() == before
+    on.finish()
+    assert not running._patience.isActive()
+
+
+def test_a_runner_that_does_not_open_leaves_nobody_in_the_queue(on: Stage) -> None:
+    def fail(answer: object) -> RehearsedRunner:
+        raise BasslineError("There is no runner here.")
+
+    on.controller.runner._open_runner = fail
+    on.generate(2)
+    on.finish()
+    on.do("run_tests")
+    assert on.window.notice.sentence == "There is no runner here."
+    run = on.controller.run
+    assert run is not None
+    assert [candidate.test_state for candidate in run.candidates.values()] == ["not run", "not run"]
+    assert not on.controller.running.testing
+
+
+def test_a_stop_while_models_load_takes_back_what_was_to_begin(picky: tuple[Stage, list[Picky]]) -> None:
+    on, _ = picky
+    preload(on, "good one")
+    on.settle()
+    on.generate_with("good one", 1)
+    assert on.controller.running._waiting is not None
+    on.controller.running.stop()
+    on.until(lambda: on.controller.ready is not None)
+    assert on.controller.run is None
+
+
+def test_what_waited_for_a_model_that_failed_does_not_begin_with_another(picky: tuple[Stage, list[Picky]]) -> None:
+    on, _ = picky
+    on.generate_with("bad", 1)
+    on.finish()
+    on.controller.loading.load(ModelChoice("good one"))
+    on.until(lambda: on.controller.ready is not None)
+    on.settle()
+    assert on.controller.run is None
 
 
 def out_of_memory(open_stage: Callable[..., Stage], draft: str = "") -> Stage:

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QPushButton
 
 from app.actions import ACTIONS
 from engine.contract import Load, ModelChoice
+from engine.runner.report import Report, TestResult
 from engine.scripted import Script, ScriptedCandidate, ScriptedEngine
 from engine.session.arms import BATCH, Model
 from tests.app.stage import PROMPT, Stage
@@ -133,6 +134,8 @@ def test_a_larger_model_is_asked_about_once(open_stage: Callable[..., Stage], an
     here = ModelChoice("scripted")
     on.controller.searching._errand.done.disconnect()
     on.controller.searching._ladder = [Model(here, "a"), Model(replace(here, model="larger"), "b", load_s=0.1)]
+    ends: list[object] = []
+    on.controller.running.finished.connect(ends.append)
     on.do("until_pass")
     on.window.bar.apply(replace(on.window.bar.settings(), candidates=60))
     on.do("generate")
@@ -145,6 +148,64 @@ def test_a_larger_model_is_asked_about_once(open_stage: Callable[..., Stage], an
     run = on.controller.run
     assert run is not None
     assert len(run.candidates) == 60
+    assert len(ends) == 1  # however often the engine had said its last word
+
+
+def test_steps_are_those_of_the_model_that_is_asked_and_of_nobody_who_wants_none(on: Stage) -> None:
+    searching, here, other = on.controller.searching, ModelChoice("scripted"), ModelChoice("other")
+    searching._ladder = [Model(here, "a"), Model(replace(here, model="larger"), "b")]
+    assert searching._models(here) == searching._ladder
+    assert searching._models(other) == [Model(other, "other")]
+    on.window.remember("larger_models", "never")
+    assert searching._models(here) == searching._ladder[:1]
+
+
+@pytest.mark.parametrize("how", ["another message", "a choice"])
+def test_a_question_is_answered_once_also_by_what_takes_its_place(on: Stage, how: str) -> None:
+    answers: list[bool] = []
+    on.controller.searching._ask("larger", answers.append)
+    if how == "a choice":
+        offers(on)["No"].click()
+    on.window.notice.say("Something else.")
+    on.window.notice.say("And more.")
+    assert answers == [False]
+
+
+def test_the_time_of_a_search_is_kept_until_its_end(late: Stage) -> None:
+    clock = late.controller.running._clock
+    late.do("until_pass")
+    late.do("generate")
+    late.until(lambda: late.controller.run is not None)
+    assert clock.isActive()
+    finish(late)
+    assert not clock.isActive()
+    late.do("until_pass")
+    late.generate(1)
+    late.until(lambda: late.controller.running.busy)
+    assert not clock.isActive()
+
+
+def test_going_on_is_offered_once_when_all_have_failed(late: Stage) -> None:
+    late.generate(2)
+    late.finish()
+    run, searching, notice = late.controller.run, late.controller.searching, late.window.notice
+    assert run is not None
+    one, other = run.candidates.values()
+    failed = Report("fail", "split", "assert f() == 1", (TestResult("1", "failed", "assert f() == 1"),))
+    run.queue_test(one.number)
+    run.record(one.number, failed, 1.0)
+    searching._offer(run)
+    assert not notice.isVisible()  # the other one has no verdict yet
+    run.queue_test(other.number)
+    run.record(other.number, replace(failed, verdict="pass", why="", tests=()), 1.0)
+    searching._offer(run)
+    assert not notice.isVisible()
+    other.report, other.test_state = failed, "failed"
+    searching._offer(run)
+    assert notice.sentence == "None of 2 candidates passes its tests."
+    notice.say("Something else.")
+    searching._offer(run)
+    assert notice.sentence == "Something else."
 
 
 def test_a_new_window_tests_candidates_as_they_finish(open_stage: Callable[..., Stage]) -> None:

@@ -4,8 +4,9 @@
     python -m tests.seeded_bugs R4 mask    these
     python -m tests.seeded_bugs session    those of one area
 
-Each bug is one line that somebody really might write. Its tests must pass without it and fail with it. A module of this
-package that holds a tuple ``BUGS`` is an area, and is found by itself.
+Each bug is one line that somebody really might write. Its tests must pass without it and fail with it; those that the
+tests had to be taught are marked. A module of this package that holds a tuple ``BUGS`` is an area, and is found by
+itself.
 """
 
 import importlib

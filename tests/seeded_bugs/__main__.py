@@ -22,7 +22,8 @@ def main() -> int:
             if area in names or bug.name in names:
                 caught, counts = is_caught(bug)
                 missed += not caught
-                print(f"{bug.name:{width}} {'yes' if caught else 'NO':7} {counts:16} {bug.what}", flush=True)
+                words = bug.what + (" (had to be taught)" if bug.taught else "")
+                print(f"{bug.name:{width}} {'yes' if caught else 'NO':7} {counts:16} {words}", flush=True)
     return 1 if missed else 0
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 class Bug:
     """``right`` stands in ``file`` exactly once; ``tests``: what is run, as pytest is told it.
 
-    Some of them have to fail once ``right`` reads ``wrong``.
+    Some of them have to fail once ``right`` reads ``wrong``. ``taught``: the tests that stood beside ``file`` when the
+    bug was first planted did not notice it, and were taught to.
     """
 
     name: str
@@ -16,3 +17,4 @@ class Bug:
     right: str
     wrong: str
     tests: tuple[str, ...]
+    taught: bool = False

@@ -1,5 +1,6 @@
 """Plants bugs in a copy of the tree, and runs tests there."""
 
+import functools
 import os
 import re
 import shutil
@@ -37,9 +38,11 @@ def copy_tree(folder: Path) -> Path:
     return tree
 
 
-def run_tests(tree: Path, tests: tuple[str, ...]) -> tuple[int, int]:
-    """How many passed and how many failed. Raises RuntimeError when they could not be run."""
+def run_tests(tree: Path, tests: tuple[str, ...], to_the_end: bool = True) -> tuple[int, int]:
+    """How many passed and how many failed, ``to_the_end`` or to the first failure. Raises RuntimeError when they could
+    not be run."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no", *tests]
+    command += [] if to_the_end else ["-x"]
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
     if done.returncode not in (0, 1):
@@ -48,11 +51,17 @@ def run_tests(tree: Path, tests: tuple[str, ...]) -> tuple[int, int]:
     return counts.get("passed", 0), counts.get("failed", 0) + counts.get("error", 0)
 
 
+@functools.cache
+def _without_a_bug(tests: tuple[str, ...]) -> tuple[int, int]:
+    with tempfile.TemporaryDirectory(prefix="bassline-bug-") as folder:
+        return run_tests(copy_tree(Path(folder)), tests)
+
+
 def is_caught(bug: Bug) -> tuple[bool, str]:
     """Whether the bug's tests pass without it and fail with it, and the counts in words."""
+    passed, failed_before = _without_a_bug(bug.tests)
     with tempfile.TemporaryDirectory(prefix="bassline-bug-") as folder:
         tree = copy_tree(Path(folder))
-        passed, failed_before = run_tests(tree, bug.tests)
         plant(bug, tree)
-        _, failed = run_tests(tree, bug.tests)
+        _, failed = run_tests(tree, bug.tests, to_the_end=False)
     return passed > 0 == failed_before and failed > 0, f"{failed_before} of {passed + failed_before} -> {failed}"

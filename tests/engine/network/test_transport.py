@@ -2,6 +2,7 @@
 
 import http.server
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 
@@ -90,6 +91,20 @@ def test_what_concerns_the_address_is_told(client: httpx2.Client, monkeypatch: p
     monkeypatch.setenv("all_proxy", "socks4://127.0.0.1:9")
     with pytest.raises(BadProxy, match="all_proxy"):
         client.get(FAR)
+
+
+def test_a_certificate_below_another_error_is_told() -> None:
+    untrusted = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    untrusted.verify_message = "self-signed certificate"
+    error = httpx2.ConnectError("no way")
+    try:
+        try:
+            raise untrusted
+        except ssl.SSLError:
+            raise error  # noqa: B904 - as libraries do it
+    except httpx2.ConnectError as raised:
+        words = obstacle(raised, "https://example.org")
+    assert words.startswith("its certificate is not trusted (self-signed certificate")
 
 
 def test_a_proxy_that_does_not_answer_has_a_name(client: httpx2.Client, monkeypatch: pytest.MonkeyPatch) -> None:

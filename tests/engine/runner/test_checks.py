@@ -33,8 +33,14 @@ def test_only_what_can_fail_counts_as_reached(text: str) -> None:
 
 def test_a_condition_on_the_computer_alone_need_not_hold() -> None:
     assert not checks.holds_checks(ast.parse("if sys.version_info < (3, 8):\n    assert f(1)"))
+    assert checks.holds_checks(ast.parse("if sys.version_info > f(0):\n    assert f(1)"))
     assert checks.holds_checks(ast.parse("if hasattr(solution, 'f'):\n    assert f(1)"))
     assert checks.holds_checks(ast.parse("if __name__ == '__main__':\n    assert f(1)"))
+
+
+def test_who_calls_a_checker_is_one_however_far_away() -> None:
+    text = "def a(): b()\ndef b(): c()\ndef c(): d()\ndef d(): assert f(1)\ndef e(): f(1)"
+    assert checks.checkers_of(ast.parse(text)) == {"a", "b", "c", "d"}
 
 
 MAY_DEFINE_TESTS = [

@@ -23,6 +23,16 @@ FOUND = {
     "a coroutine": ("async def is_even(n):\n    return n % 2 == 0\n", TESTS, "is_even"),
     "only a main": ("def main(n):\n    return n % 2 == 0\n", TESTS, "main"),
     "only private": ("def _even(n):\n    return n % 2 == 0\n", TESTS, "_even"),
+    "arguments with defaults": (
+        "def add(a, b=0, c=0):\n    return a + b + c\ndef mul(a, b):\n    return a * b\n",
+        "def check(candidate):\n    assert candidate(1) == 1\n",
+        "add",
+    ),
+    "arguments by keyword only": (
+        "def add(a, *, b):\n    return a + b\ndef neg(a):\n    return -a\n",
+        "def check(candidate):\n    assert candidate(1, b=2) == 3\n",
+        "add",
+    ),
     "any number of arguments": (
         "def add(*numbers):\n    return sum(numbers)\ndef zero():\n    return 0\n",
         "def check(candidate):\n    assert candidate(*[1, 2]) == 3 and candidate(1) == 1\n",

@@ -1,5 +1,7 @@
 """How tests are read: what counts as one test, and which names come from the candidate."""
 
+import __future__
+
 import pytest
 
 from engine.runner import entry, forms
@@ -82,6 +84,11 @@ def test_a_file_with_test_functions_or_classes_is_for_pytest(text: str) -> None:
     assert forms.parse(text).checks == ()
 
 
+def test_functions_under_a_main_block_are_a_script_s() -> None:
+    source = forms.parse("if __name__ == '__main__':\n    def test_a(): assert f(1)\n    test_a()\n")
+    assert (source.form, source.listed) == (forms.SCRIPT, True)
+
+
 def test_names_that_the_tests_use_but_do_not_define_are_borrowed() -> None:
     text = """\
 import math
@@ -102,10 +109,27 @@ def test_a_file_that_imports_the_candidate_borrows_nothing() -> None:
     assert forms.parse("def test_a():\n    import solution\n    assert solution.add(1) == 1").borrowed == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "assert f('g') == 'h'",  # nothing evaluates these strings
+        "def begin():\n    global state\n    state = 1\nbegin()\nassert f(state)",
+    ],
+)
+def test_what_is_no_name_of_the_candidate_s_is_not_borrowed(text: str) -> None:
+    assert forms.parse(text).borrowed == ("f",)
+
+
 def test_a_star_import_brings_only_the_names_that_are_used() -> None:
     source = forms.parse("from solution import *\nassert all([add(1, 2)])")
     assert source.borrowed == ("add",)
     assert [check.index for check in source.checks] == [1]
+
+
+def test_a_star_import_may_stand_under_another_statement() -> None:
+    for text in ("try:\n    {}\nexcept ImportError:\n    raise", "if 1:\n    pass\nelse:\n    {}"):
+        source = forms.parse(text.format("from solution import *") + "\nassert add(1, 2)")
+        assert source.borrowed == ("add",)
 
 
 @pytest.mark.parametrize(
@@ -173,6 +197,8 @@ def test_other_forms_are_refused_in_words(text: str, sentence: str) -> None:
 
 def test_what_comes_from_the_future_is_kept() -> None:
     assert forms.parse("from __future__ import annotations\nassert f(1)\n").future != 0
+    both = forms.parse("from __future__ import annotations\nfrom __future__ import division\nassert f(1)\n").future
+    assert both == __future__.annotations.compiler_flag | __future__.division.compiler_flag
     assert forms.parse("assert f(1)\n").future == 0
 
 

@@ -38,6 +38,30 @@ def test_an_honest_box_is_complete() -> None:
     assert ledger.results["a"].seconds == 1.0
 
 
+def test_tests_that_did_not_load_are_never_complete() -> None:
+    ledger = Ledger((), (), (), KEY)
+    for n, kind in enumerate(("hello", "importing", "imported", "broken", "done")):
+        ledger.take(json.dumps(record(n, kind, why="no such module")).encode(), 0.0)
+    assert ledger.stage == "done"
+    assert not ledger.complete
+
+
+def test_what_is_late_counts_for_the_test_that_runs_and_no_other() -> None:
+    late = {"kind": "late", "id": "a"}
+    begun, (start, end), (following, _) = honest()[:4], one("a"), one("b")
+    assert entered([*begun, start, late]).late
+    assert not entered([*begun, start, late, end, following]).late
+    assert not entered([*begun, start, end, following, late]).late
+
+
+@pytest.mark.parametrize("what", ["reached", "soft"])
+def test_what_one_test_has_seen_is_not_forgotten(what: str) -> None:
+    events = honest()
+    assert not getattr(entered(events), what)
+    events[5][what] = True
+    assert getattr(entered(events), what)
+
+
 @pytest.mark.parametrize("kept", range(len(honest())))
 def test_a_box_that_ends_early_is_not_complete(kept: int) -> None:
     assert not entered(honest()[:kept]).complete

@@ -121,6 +121,39 @@ TELLING = {
         "from solution import add\ndef test_a():\n    try:\n        assert add(1, 2) == 3\n"
         "    except Exception as e:\n        print('bad', e)\n"
     ),
+    "try bare except": (
+        "from solution import add\ndef test_a():\n    try:\n        assert add(1, 2) == 3\n    except:\n"
+        "        print('bad')\n"
+    ),
+    "suppress": (
+        "from solution import add\nimport contextlib\ndef test_a():\n    with contextlib.suppress(AssertionError):\n"
+        "        assert add(1, 2) == 3\n"
+    ),
+    "a group of errors": (
+        "from solution import add\nimport asyncio\nasync def look():\n    assert add(1, 2) == 3\n"
+        "async def every():\n    async with asyncio.TaskGroup() as group:\n        group.create_task(look())\n"
+        "def test_a():\n    try:\n        asyncio.run(every())\n    except* AssertionError as errors:\n"
+        "        print('bad', errors)\n"
+    ),
+    "match": (
+        "from solution import add\ndef test_a():\n    match add(1, 2):\n        case total:\n"
+        "            assert total == 3\n"
+    ),
+    "that it is false": "from solution import add\nassert not add(1, -1)\n",
+    "bare exit when it is wrong": (
+        "from solution import add\nimport sys\nif add(1, 2) != 3:\n    print('wrong')\n    sys.exit()\n"
+    ),
+    "subtests in a suite in a function": (
+        "from solution import add\nimport unittest\ndef run():\n    class C(unittest.TestCase):\n"
+        "        def test_a(self):\n            for n in (1, 2):\n                with self.subTest(n=n):\n"
+        "                    self.assertEqual(add(n, 1), n + 1)\n"
+        "    unittest.TextTestRunner().run(unittest.defaultTestLoader.loadTestsFromTestCase(C))\n"
+        "if __name__ == '__main__':\n    run()\n"
+    ),
+    "docstring examples beside an assert": (
+        'from solution import add\nimport doctest\ndef look():\n    """\n    >>> add(1, 2)\n    3\n    """\n'
+        "doctest.run_docstring_examples(look, globals())\nassert add(0, 0) == 0\n"
+    ),
     "finally return": (
         "from solution import add\ndef test_a():\n    try:\n        assert add(1, 2) == 3\n    finally:\n"
         "        return\n"
@@ -247,6 +280,11 @@ SENTENCES = (
 )
 
 
+def test_the_sentence_says_what_keeps_every_test_from_running(bench: Bench) -> None:
+    report = bench.run(RIGHT, NOT_TELLING["skipped all"])
+    assert report.why == "Your tests skip every test; take the skip mark off one."
+
+
 def test_the_sentence_says_which_assert_was_kept_quiet(bench: Bench) -> None:
     report = bench.run(WRONG, TELLING["run_tests helper"])
     assert report.why == (
@@ -282,6 +320,7 @@ def test_smaller_tests_beside_others_may_need_no_candidate(bench: Bench) -> None
 
 
 def test_commands_and_examples_must_be_able_to_fail(bench: Bench) -> None:
+    assert bench.run(RIGHT, "$ python solution.py\n", test_timeout_s=15.0).verdict == "pass"
     assert bench.run(RIGHT, "$ true\n").why.startswith("Your commands cannot fail")
     assert bench.run("import sys\n", "input:\n1\noutput:\n").why.startswith("Your tests want no output at all")
 

@@ -13,6 +13,8 @@ NEEDS = {
     "from threading import Thread\ndef test_a(): Thread(target=f)": "threading",
     "from concurrent.futures import ThreadPoolExecutor\ndef test_a(): f": "concurrent.futures",
     "from unittest.mock import patch\n@patch('solution.x')\ndef test_a(x): pass": "patch",
+    "import random\ndef test_a():\n    with made() as random.random: f()": "(random.random)",
+    "def test_a(*, monkeypatch): f()": "monkeypatch",
     "from unittest import mock\ndef test_a():\n    with mock.patch.object(f, 'x'): pass": "patch",
     "import pytest\n@pytest.mark.usefixtures('tmp_path')\ndef test_a(): f": "tmp_path",
     "def test_a():\n    with open('x') as file: f(file)": "open",

@@ -44,6 +44,7 @@ def test_a_stub_brings_its_imports_and_not_its_functions() -> None:
         ('"ab"', "'ab'", True),
         ("[1,2]", "[1, 2]", True),
         ("{2, 1}", "{1, 2}", True),
+        ("{8, 0}", "{0, 8}", True),  # spelled in the order in which they were put in
         ("1", "True", False),
         ("1", "1.0", False),
         ("[1, 2]", "[2, 1]", False),
@@ -53,6 +54,11 @@ def test_a_stub_brings_its_imports_and_not_its_functions() -> None:
 )
 def test_the_same_value_may_be_spelled_differently(wanted: str, got: str, same: bool) -> None:
     assert pasted.same_value(wanted, got) is same
+
+
+def test_quotes_that_open_and_close_on_a_line_are_what_should_come_out() -> None:
+    (example,) = pasted.examples('Some words.\n>>> f(1)\n"""a"""\n\n')
+    assert example.want == '"""a"""\n'
 
 
 def test_code_between_fences_keeps_its_lines() -> None:

@@ -1,5 +1,8 @@
 """A candidate that reads and prints, run as a program of its own: whatever way it reads, prints and ends."""
 
+import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -52,6 +55,7 @@ def test_every_way_of_printing_is_seen(how: str, tmp_path: Path) -> None:
 
 ENDS = {
     "raise ValueError('no')": (1, "ValueError: no (line 1 of the candidate)"),
+    "def f():\n    raise ValueError('no')\nf()": (1, "ValueError: no (line 2 of the candidate)"),
     "def f(:": (1, "SyntaxError: invalid syntax (line 1 of the candidate)"),
     "import sys\nsys.exit(3)": (3, ""),
     "raise SystemExit('bye')": (1, ""),
@@ -72,5 +76,13 @@ def test_error_output_is_kept_apart_and_unread_input_is_no_fault(tmp_path: Path)
 
 
 def test_a_child_that_is_left_behind_does_not_hold_it_up(tmp_path: Path) -> None:
-    text = "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'import time; time.sleep(3)'])\nprint(1)"
-    assert ended(tmp_path, text).output == "1\n"
+    text = "import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(40)'])\n"
+    before = time.monotonic()
+    result = ended(tmp_path, f"{text}print(child.pid)")
+    os.kill(int(result.output), signal.SIGKILL)
+    assert time.monotonic() - before < 25
+
+
+def test_it_is_not_told_that_it_is_tested(tmp_path: Path) -> None:
+    assert "PYTEST_CURRENT_TEST" in os.environ
+    assert ended(tmp_path, "import os\nprint('PYTEST_CURRENT_TEST' in os.environ)").output == "False\n"

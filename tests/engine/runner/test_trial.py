@@ -19,11 +19,14 @@ IDS = ("a", "b")
 class FakeBox:
     """Sends the records of an honest box for those tests that it was asked for, as many as it lives to run."""
 
-    def __init__(self, soft: tuple[str, ...], lives_for: int, outcomes: dict[str, str], reached: bool):
-        self.soft, self.lives_for, self.outcomes, self.reached = soft, lives_for, outcomes, reached
+    def __init__(
+        self, soft: tuple[str, ...], lives_for: int, outcomes: dict[str, str], reached: tuple[str, ...], done: bool
+    ):
+        self.soft, self.lives_for, self.outcomes, self.reached, self.done = soft, lives_for, outcomes, reached, done
         self.lines: list[bytes] = []
         self.flooded = self.has_run_out_of_memory = False
         self.peak_mib: float | None = None
+        self.hangs = False
 
     def told(self, task: dict[str, Any], key: str) -> None:
         records: list[dict[str, Any]] = [{"kind": "importing"}, {"kind": "imported"}]
@@ -32,12 +35,18 @@ class FakeBox:
             outcome = self.outcomes.get(name, "passed")
             why = checks.NOT_REACHED if outcome == "skipped" else ""
             end = {"kind": "end", "id": name, "outcome": outcome, "why": why}
-            records += [{"kind": "start", "id": name}, end | {"soft": name in self.soft, "reached": self.reached}]
-        if self.lives_for >= len(task["ids"]):
+            records.append({"kind": "start", "id": name})
+            if outcome == "hangs":
+                self.hangs = True
+                break
+            records.append(end | {"soft": name in self.soft, "reached": name in self.reached})
+        if self.done and not self.hangs and self.lives_for >= len(task["ids"]):
             records.append({"kind": "done"})
         self.lines = [json.dumps({"n": n, "key": key, **r}).encode() for n, r in enumerate(records, 1)]
 
     async def hear(self, seconds: float) -> bytes:
+        if not self.lines and self.hangs:
+            raise TimeoutError
         return self.lines.pop(0) if self.lines else b""
 
 
@@ -57,10 +66,17 @@ class FakePair:
 
 
 class FakeStore:
-    """Gives boxes that end after so many tests, one after another."""
+    """Gives boxes that end after so many tests, one after another. ``done``: they say so when they are through."""
 
-    def __init__(self, *lives: int, soft: tuple[str, ...] = (), reached: bool = True, **outcomes: str):
-        self.boxes = [FakeBox(soft, count, outcomes, reached) for count in lives]
+    def __init__(
+        self,
+        *lives: int,
+        soft: tuple[str, ...] = (),
+        reached: tuple[str, ...] = IDS,
+        done: bool = True,
+        **outcomes: str,
+    ):
+        self.boxes = [FakeBox(soft, count, outcomes, reached, done) for count in lives]
 
     async def take(self, layers: Layers, split: bool) -> FakePair:
         return FakePair(self.boxes.pop(0))
@@ -74,8 +90,9 @@ def plan() -> Plan:
     return Plan(forms.parse("assert f(1)\nassert f(2)\n"), IDS)
 
 
-def tried(store: FakeStore) -> Report:
-    return asyncio.run(Trial(TEST, plan(), HELD, store, lambda result: None).run())  # type: ignore[arg-type]
+def tried(store: FakeStore, patient: bool = True) -> Report:
+    trial = Trial(TEST, plan(), HELD, store, lambda result: None, patient)  # type: ignore[arg-type]
+    return asyncio.run(trial.run())
 
 
 @pytest.mark.parametrize("soft", IDS)
@@ -91,8 +108,27 @@ def test_a_pass_in_pieces_is_a_pass(lives: tuple[int, ...]) -> None:
     assert [test.outcome for test in report.tests] == ["passed", "passed"]
 
 
+@pytest.mark.parametrize("one", IDS)
+def test_a_check_that_one_of_two_boxes_reached_was_reached(one: str) -> None:
+    assert tried(FakeStore(1, 1, reached=(one,))).verdict == "pass"
+
+
+def test_a_box_that_is_gone_before_its_end_proves_no_pass() -> None:
+    report = tried(FakeStore(2, done=False))
+    assert report.verdict == "fail"
+    assert report.why == "The candidate ended the process before its closing checks."
+
+
+@pytest.mark.parametrize(("patient", "left"), [(True, 0), (False, 1)])
+def test_after_a_timeout_the_others_run_where_there_is_patience(patient: bool, left: int) -> None:
+    store = FakeStore(2, 2, a="hangs")
+    report = tried(store, patient)
+    assert [test.outcome for test in report.tests] == ["timeout", "passed" if patient else "timeout"]
+    assert (report.verdict, len(store.boxes)) == ("fail", left)
+
+
 def test_tests_that_have_reached_no_check_are_not_a_pass() -> None:
-    report = tried(FakeStore(2, reached=False))
+    report = tried(FakeStore(2, reached=()))
     assert report.verdict == "fail"
     assert report.why == "None of the checks in your tests was reached: that is not a pass."
 
@@ -100,7 +136,8 @@ def test_tests_that_have_reached_no_check_are_not_a_pass() -> None:
 PROOFS = {
     "the first fails": (FakeStore(2, b="failed"), True),
     "all pass": (FakeStore(2, 2, 2), False),
-    "no check is reached": (FakeStore(2, 2, 2, reached=False), False),
+    "all pass by their own comparison": (FakeStore(2, 2, 2, soft=("a",)), False),
+    "no check is reached": (FakeStore(2, 2, 2, reached=()), False),
     "one reaches no check": (FakeStore(2, 2, 2, b="skipped"), False),
     "one breaks": (FakeStore(2, a="error"), True),
 }

@@ -1,6 +1,6 @@
 """What follows after what in a run; the clock is moved by hand, and the engine and the runner are lists of events."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
@@ -138,6 +138,13 @@ def test_a_first_pass_ends_the_run_and_is_told() -> None:
     assert desk.driver.over
 
 
+def test_a_second_pass_stops_nothing_more() -> None:
+    desk = Desk(policy=UNTIL_PASS)
+    first, second = only(desk.ends(1)), only(desk.ends(2))
+    desk.judged(first)
+    assert desk.judged(second) == [FirstPass(2, stopped=False)]
+
+
 def test_a_pass_after_the_end_stops_nothing() -> None:
     desk = Desk(count=1, policy=UNTIL_PASS)
     test = only(desk.ends(1))
@@ -239,12 +246,34 @@ def test_without_consent_nothing_is_tested_until_the_user_asks() -> None:
     assert len(desk.driver.run_tests()) == 2
 
 
+def test_a_yes_to_old_tests_tests_nobody_twice() -> None:
+    desk = Desk(policy=BY_HAND)
+    desk.ends(1)
+    desk.driver.runner_answer(ConsentNeeded(only(desk.driver.run_tests()).id, "No sandbox."))
+    desk.tests = "assert f() == 2"
+    assert [type(effect) for effect in desk.driver.run_tests()] == [CancelTest, Test]
+    assert desk.driver.answer_consent(given=True) == []
+
+
 def test_lamps_and_answers_of_other_runs_change_nothing() -> None:
     desk = Desk(count=1)
     desk.ends(1)
     assert desk.driver.runner_answer(Lamps(True)) == []
     assert desk.driver.runner_answer(TestFinished("other/1/1", PASS)) == []
     assert desk.states() == ["queued"]
+
+
+def test_corrections_join_a_run_with_its_budget_of_time() -> None:
+    desk = Desk(count=2)
+    desk.run.request = replace(desk.run.request, time_budget_s=30.0)
+    for number in (1, 2):
+        desk.judged(only(desk.ends(number)), FAIL)
+    desk.engine_ends()
+    (generate,) = desk.driver.repair(2, 4, seed=9)
+    assert isinstance(generate, Generate)
+    request = generate.request
+    assert (request.numbers, request.seed, request.time_budget_s) == (range(3, 7), 9, 30.0)
+    assert {desk.run.candidates[number].origin.of for number in request.numbers} == {2}
 
 
 def test_more_joins_a_run_that_goes_on_and_reopens_one_that_ended() -> None:

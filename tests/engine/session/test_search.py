@@ -1,6 +1,6 @@
 """Until one passes: budgets, arms, models, and what is recorded; the engine is a list of events."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +23,7 @@ from engine.contract import (
     Sampling,
     TextAdded,
 )
-from engine.runner.protocol import CancelTest, Test, TestFinished
+from engine.runner.protocol import CancelTest, ConsentNeeded, Test, TestFinished
 from engine.runner.report import Report, TestResult
 from engine.session.arms import BATCH, FRESH, REPAIR, Budget, Model
 from engine.session.candidate import Origin
@@ -183,6 +183,64 @@ def test_an_add_that_came_too_late_loses_no_number() -> None:
     assert all(c.report is not None for c in world.run.candidates.values())
 
 
+def test_one_that_was_stopped_after_it_had_begun_stays() -> None:
+    world = World(Budget(candidates=BATCH))
+    number = world.due.pop(0)
+    world.perform(world.driver.engine_event(TextAdded("r", number, "def", 1, 0.1)))
+    ended = CandidateFinished("r", number, "stopped", "cancelled", "def", 1, 0, 0, -0.1, 0.5)
+    world.perform(world.driver.engine_event(ended))
+    world.play()
+    assert sorted(world.run.candidates) == list(range(1, BATCH + 1))
+
+
+def test_tests_that_may_not_run_end_the_search() -> None:
+    world = World()
+    world.write()
+    world.perform(world.driver.runner_answer(ConsentNeeded(world.tests.pop(0).id, "No sandbox.")))
+    world.perform(world.driver.answer_consent(given=False))
+    assert not world.driver.searching
+
+
+def test_the_time_counts_from_where_the_search_began() -> None:
+    now = 0.0
+    run = Run("r", Request("write f", 7, 1), "assert f() == 2")
+    driver = RunDriver(run, TestPolicy, clock=lambda: now)
+    driver.begin()
+    driver.engine_event(CandidateFinished("r", 1, "done", "stop", "def f(): return 1", 5, 0, 0, -0.1, 0.5))
+    driver.engine_event(RunFinished("r", "finished"))
+    now = 100.0
+    (test,) = driver.search_on(Search(Budget(seconds=60.0), (SMALL,), arms=(FRESH,)))
+    assert isinstance(test, Test)
+    (asked,) = driver.runner_answer(TestFinished(test.id, FAIL))
+    assert isinstance(asked, Generate)
+    now = 159.0
+    assert driver.tick() == []
+    now = 160.0
+    assert driver.tick() == [Cancel("r")]
+
+
+def test_who_was_corrected_stays_known_when_a_search_begins() -> None:
+    run = Run("r", Request("write f", 7, 1), "assert f() == 2")
+    search = Search(Budget(), (SMALL,), arms=(FRESH,))
+    corrected = Origin(REPAIR, "", 1)
+    run.apply(RunFinished("r", "finished"))
+    run.reopen(replace(run.request, first_candidate=2), corrected)
+    search.resume(run)
+    assert [run.candidates[number].origin for number in (1, 2)] == [Origin(FRESH, "Small"), corrected]
+
+
+def test_a_new_leg_waits_for_the_last_verdict() -> None:
+    world = World(Budget(candidates=BATCH * 2), arms=(REPAIR,))
+    while world.due:
+        world.write()
+    while len(world.tests) > 1:
+        world.judge()
+    world.end_leg()
+    assert len(world.asked) == 1  # it may be the pass
+    world.judge()
+    assert len(world.asked) == 2
+
+
 def test_times_count_from_the_beginning_of_the_search() -> None:
     world = World(Budget(candidates=BATCH + 1), arms=(REPAIR,))
     world.play()
@@ -234,6 +292,7 @@ def test_a_model_that_cannot_be_loaded_is_given_up_and_the_old_one_goes_on() -> 
     asked = len(world.asked)
     world.play(most=5000)
     assert [message for message in world.sent if message == Load(LARGE.choice)] == [Load(LARGE.choice)]
+    assert [decision.request for decision in world.search.decisions] == [message.request for message in world.asked]
     assert all(c.origin.model == "Small" for c in world.run.candidates.values())
     assert asked > 1
 

@@ -12,12 +12,14 @@ import uuid
 import zoneinfo
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.runner.split import values
+from engine.runner.split.candidate import Prints
 from engine.runner.split.tests import TestsLink
 from tests.engine.runner.split.conftest import MADE, Echo
 
@@ -159,6 +161,7 @@ def test_mirrors_come_and_go_with_their_objects(ends: tuple[TestsLink, Echo], li
     link.ask("echo", None)
     link.ask("echo", None)
     assert len(ends[1]._mine) <= before + 2  # its class stays
+    assert all(known is not KEPT for known in ends[1]._mine.values())
 
 
 def test_values_of_derived_types_keep_their_content_and_say_who_decides(link: TestsLink) -> None:
@@ -175,11 +178,29 @@ def test_values_of_derived_types_keep_their_content_and_say_who_decides(link: Te
 
 def test_an_exception_crosses_with_its_arguments_and_its_cause(link: TestsLink) -> None:
     try:
-        raise OSError(2, "No such file", "name") from KeyError("k")
+        try:
+            raise KeyError("k")
+        except KeyError as cause:
+            raise OSError(2, "No such file", "name") from cause
     except OSError as error:
         back = link.ask("echo", error)
     assert (type(back), back.errno, back.filename) == (FileNotFoundError, 2, "name")
     assert isinstance(back.__cause__, KeyError)
+    assert back.__context__ is back.__cause__
+
+
+def test_of_two_equal_hours_each_stays_itself(link: TestsLink) -> None:
+    for fold in (0, 1):
+        assert link.ask("echo", datetime.datetime(2024, 10, 27, 2, 30, fold=fold)).fold == fold
+        assert link.ask("echo", datetime.time(2, 30, fold=fold)).fold == fold
+
+
+def test_a_character_that_is_printed_in_pieces_is_one() -> None:
+    told: list[list[str]] = []
+    prints = Prints("stdout", told, lambda: None)
+    for byte in "aä€".encode():
+        prints.write(bytes([byte]))
+    assert "".join(text for _, text in told) == "aä€"
 
 
 UNCROSSABLE = [os, threading.Lock(), open, (lambda: (yield))().gi_frame, type("Elsewhere", (), {})()]
@@ -195,9 +216,22 @@ def test_what_the_tests_must_not_hand_over(value: Any, link: TestsLink) -> None:
     assert link.ask("echo", 1) == 1
 
 
+def test_a_class_that_only_says_what_something_is_may_not_be_used(link: TestsLink) -> None:
+    double = mock.Mock()
+    link.ask("keep", double)
+    assert link.handed_over(double)
+    assert not link.handed_over(type(double))
+    with pytest.raises(AttributeError):
+        link.serve("get", (type(double), "mro"))
+    link.ask("keep", ValueError("no"))
+    assert not link.handed_over(ValueError)
+
+
 def test_both_ends_agree_after_a_value_that_could_not_cross(link: TestsLink) -> None:
     for bad in ([1, threading.Lock()], {"a": [os]}, (b"x" * (13 << 20),)):
         kept: list[Any] = [1]
+        function = lambda value=kept: value  # noqa: E731 - another one each time
         with pytest.raises(values.CannotCross):
-            link.ask("echo", (kept, bad))
+            link.ask("echo", (kept, function, bad))
         assert link.ask("echo", kept) is kept
+        assert link.ask("echo", function) is function

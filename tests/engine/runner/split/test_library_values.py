@@ -136,6 +136,28 @@ def test_shared_containers_of_the_library_stay_one_and_the_same(link: TestsLink)
     assert chain.maps == [{"a": 3}, {"a": 1}]
 
 
+def test_memory_that_is_not_all_or_not_to_be_changed_is_not_shared(link: TestsLink) -> None:
+    whole = bytearray(b"data")
+    MADE["whole"] = lambda: memoryview(whole)
+    MADE["read only"] = lambda: memoryview(whole).toreadonly()
+    MADE["a part"] = lambda: memoryview(whole)[1:3]
+    assert type(link.ask("make", "whole")) is memoryview
+    for name in ("read only", "a part"):
+        view = link.ask("make", name)
+        assert type(view) is not memoryview
+        assert view.tobytes() == MADE[name]().tobytes()
+    assert link.ask("make", "a part").tobytes() == b"at"
+
+
+def test_what_a_container_is_made_with_comes_along(link: TestsLink) -> None:
+    MADE["bounded"] = lambda: collections.deque([1, 2], 2)
+    MADE["filling"] = lambda: collections.defaultdict(list, a=[1])
+    bounded, filling = link.ask("make", "bounded"), link.ask("make", "filling")
+    bounded.append(3)
+    assert (bounded.maxlen, list(bounded)) == (2, [2, 3])
+    assert filling["b"] == []
+
+
 class Words(dict[str, int]):
     pass
 
@@ -150,6 +172,22 @@ class Mood(enum.Enum):
 
 class Level(enum.IntEnum):
     LOW = 1
+
+
+class LyingWords(dict[str, int]):
+    def items(self) -> Any:
+        return {"b": 2}.items()
+
+    def keys(self) -> Any:
+        return {"b": 2}.keys()
+
+    def __iter__(self) -> Any:
+        return iter("b")
+
+
+class LyingRow(list[int]):
+    def __iter__(self) -> Any:
+        return iter([1, 2, 3])
 
 
 class Parser(html.parser.HTMLParser):
@@ -197,6 +235,12 @@ def test_isinstance_holds_for_what_an_object_derives_from(name: str, link: Tests
     assert not isinstance(made, str)
 
 
+def test_what_a_container_holds_is_not_what_its_own_class_says(link: TestsLink) -> None:
+    MADE["lying words"], MADE["lying row"] = lambda: LyingWords(a=1), lambda: LyingRow([9])
+    assert link.ask("content", link.ask("make", "lying words")) == {"a": 1}
+    assert link.ask("content", link.ask("make", "lying row")) == [9]
+
+
 class Claims:
     pass
 
@@ -235,6 +279,7 @@ def test_arrays_of_every_kind_are_shared(value: Any, link: TestsLink) -> None:
     assert back.dtype == value.dtype
     assert back.shape == value.shape
     assert back.tolist() == value.tolist()
+    assert getattr(back, "fill_value", None) == getattr(value, "fill_value", None)
     if value.dtype.kind in "if" and value.size:
         link.ask("change", lambda array: array.fill(7))
         assert np.asarray(np.ma.getdata(value)).ravel()[0] == 7
@@ -268,7 +313,8 @@ def test_notes_context_group_and_attributes_of_exceptions(link: TestsLink) -> No
     cut = ValueError()
     cut.__suppress_context__ = True
     assert link.ask("echo", cut).__suppress_context__
-    assert link.ask("echo", ImportError("no", name="x", path="y")).name == "x"
+    lost = link.ask("echo", ImportError("no", name="x", path="y"))
+    assert (lost.name, lost.path) == ("x", "y")
     assert link.ask("echo", json.JSONDecodeError("bad", "doc", 1)).pos == 1
     assert link.ask("echo", UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad")).reason == "bad"
 

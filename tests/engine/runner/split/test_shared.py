@@ -7,6 +7,7 @@ import pytest
 
 from engine.runner.split import identity
 from engine.runner.split.shared import Shared, kind_of
+from engine.runner.split.values import Garbled
 
 
 def table(values: list[Any]) -> Shared:
@@ -49,6 +50,35 @@ def test_a_change_among_many_quiet_containers_is_seen(name: str) -> None:
     assert {id(value) for value in changed(shared)} == {id(some), id(values[34])}
 
 
+def test_an_item_that_moves_on_to_the_next_container_is_seen() -> None:
+    values = [[n, n + 1000] for n in range(500)]
+    shared = table(values)
+    assert changed(shared) == []
+    assert shared._settled
+    values[7].insert(0, values[6].pop())  # one after the other they hold what they held before
+    assert [id(value) for value in changed(shared)] == [id(values[6]), id(values[7])]
+
+
+def test_what_the_other_side_changed_can_be_changed_back() -> None:
+    values = [[n] for n in range(500)]
+    shared = table(values)
+    assert changed(shared) == []
+    number, before = shared.number(values[3]), values[3][0]
+    assert number is not None
+    values[3][0] = "theirs"
+    shared.agreed(number, ["theirs"])
+    values[3][0] = before
+    assert [id(value) for value in changed(shared)] == [id(values[3])]
+
+
+def test_data_that_is_read_anew_each_time_is_quiet_while_it_says_the_same() -> None:
+    data = bytearray(b"data")
+    shared = table([data])
+    assert changed(shared) == []
+    data[0] = 0
+    assert changed(shared) == [data]
+
+
 def test_settled_containers_are_let_go_of_too() -> None:
     values = [[n] for n in range(500)]
     shared = table(values)
@@ -59,6 +89,15 @@ def test_settled_containers_are_let_go_of_too() -> None:
     for _ in range(20):
         shared.let_go()
     assert len(shared) == 100
+
+
+def test_each_side_numbers_its_own() -> None:
+    shared, kind = Shared(0), kind_of([])
+    assert kind is not None
+    with pytest.raises(Garbled):
+        shared.take(4, kind, None)
+    assert shared.take(3, kind, None) == []
+    assert shared.add([], kind) % 2 == 0
 
 
 @pytest.mark.parametrize("same", [identity.same, identity._one_by_one])
