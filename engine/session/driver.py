@@ -131,7 +131,8 @@ class RunDriver:
         if not self.legs:
             self.legs.append(Leg(self.run.request, self.run.provenance))
         self._search, self._search_began_s = search, self._now_s
-        self._none, self._leg_began_s = False, self._now_s
+        took = self.run.metrics.total_s if self.run.metrics else 0.0
+        self._none, self._leg_began_s = False, self._now_s - took  # what its candidates cost tells what others will
         return self._hand_over() + self._go_on()
 
     def repair(self, number: int, count: int, seed: int) -> list[Effect]:
@@ -351,14 +352,13 @@ class RunDriver:
             search.loaded = proposal.model
             self.run.provenance = replace(self.run.provenance, choice=search.ladder[proposal.model].choice, ready=event)
             return self._follow(proposal)
-        before = search.ladder[search.loaded].choice
         search.give_up_model(proposal.model)
         again = search.next(self.run, self._now_s)
         if again is None:
             self._search = None
             return []
         self._proposal = again  # the engine may have let go of what was loaded before
-        return [Load(before if again.model == search.loaded else search.ladder[again.model].choice)]
+        return [Load(search.ladder[again.model].choice)]
 
 
 def objection(tests: str) -> str:
