@@ -35,7 +35,7 @@ def pytest_sessionfinish() -> None:
     shutil.rmtree(_home, ignore_errors=True)
 
 
-def _cache() -> Path:
+def model_cache() -> Path:
     """Kept between runs: the small model is fetched and converted once."""
     return Path(os.environ.get("BASSLINE_TEST_CACHE") or Path.home() / ".cache" / "bassline-tests")
 
@@ -54,12 +54,12 @@ def memory_keyring() -> Iterator["MemoryKeyring"]:
 
 
 @pytest.fixture(scope="session")
-def small_model_cache() -> Path:
+def small_modelmodel_cache() -> Path:
     """A ``BASSLINE_HOME`` that holds the small model for int8; skips where it can be had from nowhere."""
     from engine.models.errors import DownloadFailed
     from engine.models.preparation import prepare
 
-    home = _cache()
+    home = model_cache()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BASSLINE_HOME", str(home))
         try:
