@@ -54,7 +54,7 @@ def memory_keyring() -> Iterator["MemoryKeyring"]:
 
 
 @pytest.fixture(scope="session")
-def small_modelmodel_cache() -> Path:
+def small_model_cache() -> Path:
     """A ``BASSLINE_HOME`` that holds the small model for int8; skips where it can be had from nowhere."""
     from engine.models.errors import DownloadFailed
     from engine.models.preparation import prepare
