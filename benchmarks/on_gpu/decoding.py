@@ -196,7 +196,8 @@ def _row(stage: Stage, label: str, b: int, pairs: list[list[Timing]], even: floa
     """Several prompts as one: their times and tokens together."""
 
     def mean(index: int, key: str) -> float:
-        return sum(getattr(pair[index], key) for pair in pairs) / len(pairs)
+        values: list[float] = [getattr(pair[index], key) for pair in pairs]
+        return sum(values) / len(values)
 
     ratio = mean(0, "ms") / mean(1, "ms")
     stage.say(

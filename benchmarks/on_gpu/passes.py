@@ -60,7 +60,7 @@ class Int4Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, x.shape[-1])
-        out = torch.ops.aten._weight_int4pack_mm(rows, self.weight, self.GROUP, self.scales)
+        out: Tensor = torch.ops.aten._weight_int4pack_mm(rows, self.weight, self.GROUP, self.scales)
         return out.view(*x.shape[:-1], -1) + (0 if self.bias is None else self.bias)
 
 

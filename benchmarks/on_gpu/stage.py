@@ -139,7 +139,7 @@ class Stage:
             work()
             mark.record()
         torch.cuda.synchronize()
-        return median(a.elapsed_time(b) for a, b in pairwise(marks)) / 1e3
+        return float(median(a.elapsed_time(b) for a, b in pairwise(marks))) / 1e3
 
     def graphed(self, work: Callable[[], Tensor]) -> Callable[[], object]:
         """``work`` as one captured graph, so that a short kernel's time is not its launch's."""

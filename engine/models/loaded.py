@@ -49,10 +49,15 @@ class LoadedModel:
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids``, control tokens left out, but for those between which a model thinks."""
         if not self._thought_marks:
-            return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+            return self._text_of(list(ids), skip_special_tokens=True)
         hidden = self._hidden
-        shown = [id_ for id_ in ids if id_ not in hidden]
-        return self.tokenizer.decode(shown, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        return self._text_of([id_ for id_ in ids if id_ not in hidden], skip_special_tokens=False)
+
+    def _text_of(self, ids: list[int], *, skip_special_tokens: bool) -> str:
+        text: str = self.tokenizer.decode(
+            ids, skip_special_tokens=skip_special_tokens, clean_up_tokenization_spaces=False
+        )
+        return text
 
     @cached_property
     def _thought_marks(self) -> frozenset[int]:

@@ -130,7 +130,8 @@ class DeviceModel(RaggedModel):
                 **{self._cache_keyword: self.cache},
                 **options,
             )
-        return out.logits[0][step.last] if last_only and not choose else out.logits[0]
+        logits: Tensor = out.logits[0]
+        return logits[step.last] if last_only and not choose else logits
 
     def release(self) -> None:
         """The room of the first rows, too: what is asked for next is asked of all the memory there is."""

@@ -131,4 +131,5 @@ def _stock_logits(model: RaggedModel, tokens: list[int]) -> torch.Tensor:
     """Logits ``[V]`` after ``tokens`` from the model as transformers ships it."""
     with model.stock_attention():
         out = model.module(input_ids=torch.tensor([tokens], device=model.device), use_cache=False)
-    return out.logits[0, -1, : model.vocabulary]
+    logits: torch.Tensor = out.logits
+    return logits[0, -1, : model.vocabulary]

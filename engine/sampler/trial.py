@@ -108,7 +108,10 @@ class Trial:
 
     def _verdicts(self, model: DeviceModel, rows: int) -> Iterator[Piece]:
         """The kernels of both rules, for drafts that were guessed and for drawn ones, and the one that draws them."""
-        logits = lambda: torch.cat([self._truth(model, row)[:JUDGED] for row in range(rows)])  # noqa: E731
+
+        def logits() -> Tensor:
+            return torch.cat([self._truth(model, row)[:JUDGED] for row in range(rows)])
+
         for rule, is_drawn in ((Coupled(), False), (Rejection(), False), (Rejection(), True)):
             yield lambda rule=rule, is_drawn=is_drawn: compare_verdicts(logits(), rule, is_drawn)  # type: ignore[misc]
         yield lambda: compare_drawn(logits())

@@ -48,8 +48,9 @@ class Network(nn.Module):
         self.gain = nn.Parameter(torch.ones(size))
 
     def forward(self, state: Tensor, token: Tensor) -> Tensor:
-        kept, gate, value = self.read(torch.cat([state, token], -1)).split([self.size, self.width, self.width], -1)
-        after = kept + self.write(silu(gate) * value)
+        read: Tensor = self.read(torch.cat([state, token], -1))
+        kept, gate, value = read.split([self.size, self.width, self.width], -1)
+        after: Tensor = kept + self.write(silu(gate) * value)
         return after * torch.rsqrt(after.square().mean(-1, keepdim=True) + 1e-6) * self.gain
 
 
@@ -155,7 +156,8 @@ def output_rows(target: nn.Module, ids: Tensor) -> Tensor:
             levels, scale = layer.packed.unpack()
             return levels[ids].float() * scale[ids, None]
         layer = target.get_input_embeddings()  # type: ignore[operator]
-    return layer.weight[ids].detach().float()
+    weight: Tensor = layer.weight
+    return weight[ids].detach().float()
 
 
 def speculator_for(model: LoadedModel) -> Speculator | None:
