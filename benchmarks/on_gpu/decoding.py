@@ -147,8 +147,8 @@ def run(
 def _multiplied(model: DeviceModel) -> int:
     """Weights that every verified token is multiplied with: all but the table of embeddings."""
     weights = sum(parameter.numel() for parameter in model.module.parameters())
-    tied = model.module.config.tie_word_embeddings  # type: ignore[union-attr]
-    return weights if tied else weights - model.module.get_input_embeddings().weight.numel()  # type: ignore[operator]
+    tied = model.module.config.tie_word_embeddings
+    return weights if tied else weights - model.module.get_input_embeddings().weight.numel()
 
 
 def replayed(stage: Stage) -> dict[str, Any]:

@@ -6,12 +6,13 @@ from itertools import product
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from benchmarks.on_gpu.attention import Case
 from benchmarks.on_gpu.stage import Stage
 from engine.contract import Sampling
+from engine.models.causal_lm import CausalLM
 from engine.models.room import Room
 from engine.sampler.acceptance import Coupled
 from engine.sampler.cost_table import CostTable
@@ -170,7 +171,7 @@ def replay_lengths(stage: Stage) -> dict[str, Any]:
     return {"worst": worst, "reason": reason}
 
 
-def _tiny(stage: Stage) -> nn.Module:
+def _tiny(stage: Stage) -> CausalLM:
     config = AutoConfig.for_model(
         "llama", hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
         num_key_value_heads=2, vocab_size=97, max_position_embeddings=2048,
@@ -180,12 +181,12 @@ def _tiny(stage: Stage) -> nn.Module:
     for parameter in module.parameters():
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.3)
-    moved: nn.Module = module.to(stage.device)
+    moved: CausalLM = module.to(stage.device)
     return moved.requires_grad_(False)
 
 
 def _decode(
-    stage: Stage, stock: nn.Module, prompt: Sequence[int], numbers: Sequence[int], tokens: int, drafter: str
+    stage: Stage, stock: CausalLM, prompt: Sequence[int], numbers: Sequence[int], tokens: int, drafter: str
 ) -> list[Row]:
     target = stage.open(copy.deepcopy(stock), SMALL)
     chosen: Drafter = NoDrafter()

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.on_gpu.stage import Stage
+from engine.models.causal_lm import CausalLM
 from engine.models.room import Room
 from engine.sampler.device_model import DeviceModel
 
@@ -64,7 +65,7 @@ class Int4Linear(nn.Module):
         return out.view(*x.shape[:-1], -1) + (0 if self.bias is None else self.bias)
 
 
-def to_int4(module: nn.Module) -> nn.Module:
+def to_int4(module: CausalLM) -> CausalLM:
     """Every linear layer but the head; one at a time, so that the card never holds both."""
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):

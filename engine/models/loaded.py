@@ -8,6 +8,7 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from engine.contract import BadRequest, Request
+from engine.models.causal_lm import CausalLM
 from engine.models.chat import PromptEncoder
 from engine.selection.thoughts import is_mark
 
@@ -22,7 +23,7 @@ class LoadedModel:
     """
 
     name: str
-    module: torch.nn.Module
+    module: CausalLM
     tokenizer: PreTrainedTokenizerFast
     device: torch.device
     precision: str
@@ -37,7 +38,7 @@ class LoadedModel:
         mode, or where its tokenizer has tokens that its weights know nothing of.
         """
         ids = self._encoder.ids(request)
-        rows = self.module.get_input_embeddings().num_embeddings  # type: ignore[operator]
+        rows = self.module.get_input_embeddings().num_embeddings
         if (strange := max(ids, default=0)) >= rows:
             token = self.tokenizer.convert_ids_to_tokens(strange)
             raise BadRequest(
