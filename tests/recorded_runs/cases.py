@@ -5,6 +5,7 @@ A text under coupled acceptance depends on none of drafter, policy and width, so
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from engine.contract import Request, Sampling, Speculation, Turn
 
@@ -35,9 +36,9 @@ class Case:
     counts: bool = False
 
 
-def _scripted(name: str, seed: int, count: int, tests: str = ROMAN_TESTS, **more: object) -> Case:
-    sampling = Sampling(max_tokens=more.pop("max_tokens", 512))  # type: ignore[arg-type]
-    return Case(name, Request(ROMAN, seed, count, sampling=sampling, **more), tests, scripted=True)  # type: ignore[arg-type]
+def _scripted(name: str, seed: int, count: int, tests: str = ROMAN_TESTS, **more: Any) -> Case:
+    sampling = Sampling(max_tokens=more.pop("max_tokens", 512))
+    return Case(name, Request(ROMAN, seed, count, sampling=sampling, **more), tests, scripted=True)
 
 
 def _sampled(
@@ -49,17 +50,17 @@ def _sampled(
     tests: str = ADD_TESTS,
     *,
     sampling: Sampling | None = None,
-    **more: object,
+    **more: Any,
 ) -> Case:
     speculation = Speculation(*way)
     request = Request(
         prompt, seed, count, sampling=sampling or Sampling(max_tokens=40), speculation=speculation, **more
-    )  # type: ignore[arg-type]
+    )
     return Case(name, request, tests, counts=speculation.policy.startswith("fixed") or speculation.policy == "bass")
 
 
-def _short(**options: object) -> Sampling:
-    return Sampling(**({"max_tokens": 36} | options))  # type: ignore[arg-type]
+def _short(**options: Any) -> Sampling:
+    return Sampling(**({"max_tokens": 36} | options))
 
 
 CASES = (
