@@ -14,7 +14,9 @@ QUICK := tests/engine/contract tests/engine/selection tests/engine/session tests
 LOSSLESS := tests/engine/sampler/test_lossless.py
 OLDEST := $(addprefix tests/engine/sampler/test_,architectures.py ragged_model.py self_check.py recall.py) \
           $(addprefix $(LOSSLESS)::test_,a_row_that_joins_late_is_the_same a_draft_with_a_smaller_vocabulary \
-          mean_log_probability_equals_a_teacher_forced_pass) tests/engine/models
+          mean_log_probability_equals_a_teacher_forced_pass) \
+          $(addprefix tests/engine/models/test_,chat.py chat_template.py checkpoint.py ends.py gguf_kinds.py infilling.py \
+          kinds.py loaded.py loader.py pairing.py shapes.py turns.py weight_only.py)
 
 .PHONY: run test check quick-tests test-oldest test-servers test-install lint setup screenshots bench pictures bench-peers \
         bench-picking bench-runner seeded-bugs verdicts clean
