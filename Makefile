@@ -10,7 +10,15 @@ QUICK := tests/engine/contract tests/engine/selection tests/engine/session tests
          $(addprefix tests/engine/sampler/test_,admission.py policies.py sampling.py stopping.py width.py) \
          $(addprefix tests/app/test_cli_,commands.py models.py progress.py)
 
-.PHONY: run test check quick-tests test-servers test-install lint setup screenshots bench pictures bench-peers \
+# What `make test-oldest` asks: whatever knows the insides of transformers.
+LOSSLESS := tests/engine/sampler/test_lossless.py
+OLDEST := $(addprefix tests/engine/sampler/test_,architectures.py ragged_model.py self_check.py recall.py) \
+          $(addprefix $(LOSSLESS)::test_,a_row_that_joins_late_is_the_same a_draft_with_a_smaller_vocabulary \
+          mean_log_probability_equals_a_teacher_forced_pass) \
+          $(addprefix tests/engine/models/test_,chat.py chat_template.py checkpoint.py ends.py gguf_kinds.py infilling.py \
+          kinds.py loaded.py loader.py pairing.py shapes.py turns.py weight_only.py)
+
+.PHONY: run test check quick-tests test-oldest test-servers test-install lint setup screenshots bench pictures bench-peers \
         bench-picking bench-runner seeded-bugs verdicts clean
 
 run: setup
@@ -26,6 +34,13 @@ check: setup
 
 quick-tests: setup
 	$(BIN)/python -m pytest -q -m "not real_model and not real_server and not real_window and not sandbox" $(QUICK)
+
+# The oldest transformers that pyproject.toml allows, beside today's torch.
+test-oldest: .venv-oldest/.complete
+	.venv-oldest/bin/python -m pytest -q -m "not real_model" $(OLDEST)
+
+.venv-oldest/.complete: pyproject.toml .ci/oldest-environment | setup
+	bash .ci/oldest-environment
 
 # The wheel with all its dependencies from the package index, in an environment of its own; minutes and gigabytes.
 test-install: setup
@@ -85,4 +100,4 @@ bench-runner: setup
 	$(BIN)/python -m benchmarks.runner
 
 clean:
-	rm -rf $(VENV) *.egg-info build dist
+	rm -rf $(VENV) .venv-oldest *.egg-info build dist

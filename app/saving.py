@@ -16,7 +16,8 @@ from app.widgets.main_window import MainWindow
 from app.words import tr
 from engine.contract import BasslineError
 from engine.session import export
-from engine.session.run import Candidate, Run
+from engine.session.candidate import Candidate
+from engine.session.run import Run
 
 
 class Saving(QObject):

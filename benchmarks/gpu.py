@@ -51,8 +51,8 @@ SECTIONS = (
     Section(
         "decoding", "7B shape, bf16: regular (graph) against suffix drafts, acceptance replayed", 150, decoding.replayed
     ),
-    Section("lossless", "D1, D5, D6 in float32 on the device", 40, exactness.lossless),
-    Section("rejection", "D9 on the device", 10, exactness.rejection),
+    Section("lossless", "Speculation changes no token, in float32", 40, exactness.lossless),
+    Section("rejection", "The rejection rule's distribution", 10, exactness.rejection),
     Section("lengths", "Graphs replayed at lengths 5, 500, 5", 15, exactness.replay_lengths),
     Section("shapes", "Every precision, head size and grouping against float64", 60, exactness.shapes),
     Section("attention", "Attention of one layer against SDPA", 60, attention.against_others),

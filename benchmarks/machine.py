@@ -31,9 +31,9 @@ def facts() -> dict[str, str]:
 def others_load(seconds: float = 0.5) -> float:
     """Cores in use by other processes, over ``seconds``; ask while this process rests."""
     own = psutil.Process()
-    before = sum(own.cpu_times()[:2])
-    busy = psutil.cpu_percent(interval=seconds) / 100 * (os.cpu_count() or 1)
-    return max(0.0, busy - (sum(own.cpu_times()[:2]) - before) / seconds)
+    before: float = sum(own.cpu_times()[:2])
+    busy: float = psutil.cpu_percent(interval=seconds) / 100 * (os.cpu_count() or 1)
+    return max(0.0, busy - (float(sum(own.cpu_times()[:2])) - before) / seconds)
 
 
 def asked(options: argparse.Namespace) -> dict[str, Any]:

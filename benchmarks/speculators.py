@@ -80,7 +80,7 @@ class Words:
     @classmethod
     def of(cls, model: LoadedModel, examples: Examples, count: int) -> "Words":
         vocabulary = torch.tensor([token for token, _ in Counter(examples.tokens.tolist()).most_common(count)])
-        embeddings = model.module.get_input_embeddings().weight.detach().float()  # type: ignore[operator]
+        embeddings = model.module.get_input_embeddings().weight.detach().float()
         state_size = float(examples.hidden[::50].float().square().mean().sqrt())
         token_size = float(embeddings[vocabulary].square().mean().sqrt())
         rows = output_rows(model.module, vocabulary)

@@ -22,11 +22,11 @@ class Stock:
 
     def __init__(self, model: str, precision: str, *, assisted: bool = False, draft: str = ""):
         self._model = loaded(model, precision)
-        self._model.module.set_attn_implementation("sdpa")  # type: ignore[operator]
+        self._model.module.set_attn_implementation("sdpa")
         self._assistance: dict[str, Any] = {}
         if assisted and draft:
             assistant = loaded(draft, precision).module
-            assistant.set_attn_implementation("sdpa")  # type: ignore[operator]
+            assistant.set_attn_implementation("sdpa")
             self._assistance = {"assistant_model": assistant}
         elif assisted:
             self._assistance = {"prompt_lookup_num_tokens": LOOKED_UP}
@@ -43,7 +43,7 @@ class Stock:
         sampling, ends = request.sampling, sorted(self._model.eos_ids)
         clock = Clock(request.candidates, self._model.eos_ids)
         ids = torch.tensor([self._model.encode(request)], device=self._model.device)
-        self._model.module.generate(  # type: ignore[operator]
+        self._model.module.generate(
             ids,
             attention_mask=torch.ones_like(ids),
             do_sample=sampling.temperature > 0,

@@ -219,7 +219,8 @@ def memory_free(kind: str) -> int | None:
     ``cuda`` without a number is all GPUs together: a model that exceeds the first is spread over them.
     """
     if kind == "cpu":
-        return min(psutil.virtual_memory().available, _room_in_container())
+        available: int = psutil.virtual_memory().available
+        return min(available, _room_in_container())
     gpus, number = _ask_driver(), kind.partition(":")[2]
     chosen = gpus[int(number) : int(number) + 1] if number else gpus
     return sum(gpu.memory_free for gpu in chosen) if chosen else None

@@ -35,7 +35,7 @@ def pytest_sessionfinish() -> None:
     shutil.rmtree(_home, ignore_errors=True)
 
 
-def _cache() -> Path:
+def model_cache() -> Path:
     """Kept between runs: the small model is fetched and converted once."""
     return Path(os.environ.get("BASSLINE_TEST_CACHE") or Path.home() / ".cache" / "bassline-tests")
 
@@ -59,7 +59,7 @@ def small_model_cache() -> Path:
     from engine.models.errors import DownloadFailed
     from engine.models.preparation import prepare
 
-    home = _cache()
+    home = model_cache()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BASSLINE_HOME", str(home))
         try:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.words import tr
-from engine.session.run import Candidate
+from engine.session.candidate import Candidate
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from app.item_models.badge import Badge, badge, in_words
 from app.item_models.rate import Rate, average
 from app.item_models.standing import Standing, standing
 from app.words import tr
-from engine.session.run import Candidate, Run
+from engine.session.candidate import Candidate
+from engine.session.run import Run
 
 Index = QModelIndex | QPersistentModelIndex
 

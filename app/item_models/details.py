@@ -4,8 +4,8 @@ from app.item_models.rate import average
 from app.item_models.table import Cell
 from app.words import tr
 from engine.session.arms import FRESH
-from engine.session.candidate import ONCE, Origin
-from engine.session.run import Candidate, Run
+from engine.session.candidate import ONCE, Candidate, Origin
+from engine.session.run import Run
 from engine.session.search import Decision
 
 _REASONS = {

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QSortFilterProxyModel
 
 from app.item_models.candidates import CandidatesModel
-from engine.session.run import Candidate
+from engine.session.candidate import Candidate
 
 Index = QModelIndex | QPersistentModelIndex
 

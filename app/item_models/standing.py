@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from app.words import tr
-from engine.session.run import Candidate, Run
+from engine.session.candidate import Candidate
+from engine.session.run import Run
 
 
 @dataclass(frozen=True)

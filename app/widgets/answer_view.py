@@ -9,7 +9,7 @@ from app.widgets.code_view import CodeView
 from app.words import tr
 from engine.selection.code_blocks import CodeBlock, parse_python
 from engine.selection.growing import GrowingCode
-from engine.session.run import Candidate
+from engine.session.candidate import Candidate
 
 _NO_CODE = "This answer has no code. What the model wrote is in the Answer tab."
 

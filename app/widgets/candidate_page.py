@@ -30,7 +30,7 @@ from app.widgets.result_table import ResultTable
 from app.widgets.test_log import TestLog
 from app.widgets.tile_view import TileView
 from app.words import tr
-from engine.session.run import Candidate
+from engine.session.candidate import Candidate
 
 CODE, ANSWER, TEST_LOG, DETAILS, COMPARE, TILES = range(6)
 MANY = 10  # candidates; more of them are a list

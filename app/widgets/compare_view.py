@@ -12,7 +12,7 @@ from app.widgets.controls import label
 from app.widgets.difference_pane import DifferencePane
 from app.widgets.fields import choice_box
 from app.words import tr
-from engine.session.run import Candidate
+from engine.session.candidate import Candidate
 
 LARGEST = 400_000  # characters of both together; a comparison of more would hold up the window
 PAUSE_S = 0.5  # between two looks at a text that still grows

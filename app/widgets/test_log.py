@@ -10,7 +10,7 @@ from app.widgets.lamps import LampsView
 from app.widgets.result_table import ResultTable
 from app.words import tr
 from engine.runner.report import Report
-from engine.session.run import Candidate
+from engine.session.candidate import Candidate
 
 _OUTCOMES = {
     "passed": ("passed", "passed"),

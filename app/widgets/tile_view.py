@@ -10,7 +10,7 @@ from app.widgets.answer_view import AnswerView
 from app.widgets.controls import label, set_tone
 from app.widgets.fields import choice_box
 from app.words import tr
-from engine.session.run import Candidate
+from engine.session.candidate import Candidate
 
 COUNTS = (2, 4)
 

@@ -147,8 +147,8 @@ def run(
 def _multiplied(model: DeviceModel) -> int:
     """Weights that every verified token is multiplied with: all but the table of embeddings."""
     weights = sum(parameter.numel() for parameter in model.module.parameters())
-    tied = model.module.config.tie_word_embeddings  # type: ignore[union-attr]
-    return weights if tied else weights - model.module.get_input_embeddings().weight.numel()  # type: ignore[operator]
+    tied = model.module.config.tie_word_embeddings
+    return weights if tied else weights - model.module.get_input_embeddings().weight.numel()
 
 
 def replayed(stage: Stage) -> dict[str, Any]:
@@ -196,7 +196,8 @@ def _row(stage: Stage, label: str, b: int, pairs: list[list[Timing]], even: floa
     """Several prompts as one: their times and tokens together."""
 
     def mean(index: int, key: str) -> float:
-        return sum(getattr(pair[index], key) for pair in pairs) / len(pairs)
+        values: list[float] = [getattr(pair[index], key) for pair in pairs]
+        return sum(values) / len(values)
 
     ratio = mean(0, "ms") / mean(1, "ms")
     stage.say(

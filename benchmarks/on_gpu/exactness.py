@@ -1,4 +1,4 @@
-"""Is what the GPU computes right? Kernels against float64, and cases D1, D5, D6 and D9 in float32 on the device."""
+"""Is what the GPU computes right? Kernels against float64, and losslessness in float32 on the device."""
 
 import copy
 from collections.abc import Sequence
@@ -6,12 +6,13 @@ from itertools import product
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from benchmarks.on_gpu.attention import Case
 from benchmarks.on_gpu.stage import Stage
 from engine.contract import Sampling
+from engine.models.causal_lm import CausalLM
 from engine.models.room import Room
 from engine.sampler.acceptance import Coupled
 from engine.sampler.cost_table import CostTable
@@ -105,11 +106,11 @@ def _onto(device: torch.device, parts: Any) -> Any:
 
 
 def lossless(stage: Stage) -> dict[str, Any]:
-    """D1, D5, D6: a tiny model in float32 behind captured graphs; tokens must be those of plain decoding."""
+    """A tiny model in float32 behind captured graphs; tokens must be those of plain decoding."""
     stock = _tiny(stage)
     prompts = [[3, 4, 5, 6, 3, 4], list(range(5, 28))][: 1 if stage.dry else 2]
     n, tokens = (2, 4) if stage.dry else (8, 40)
-    always, same, alone_too = "D1 draft = target is always accepted", "D5 drafts change no token", "D6 alone as among 8"
+    always, same, alone_too = "draft = target is always accepted", "drafts change no token", "alone as among 8"
     found = dict.fromkeys((always, same, alone_too), True)
     for prompt in prompts:
         want = [row.tokens for row in _decode(stage, stock, prompt, range(1, n + 1), tokens, "none")]
@@ -128,7 +129,7 @@ def lossless(stage: Stage) -> dict[str, Any]:
 
 
 def rejection(stage: Stage) -> dict[str, Any]:
-    """D9 on the device: one token by the rejection rule, many times over, is distributed as the target says."""
+    """One token by the rejection rule, many times over, is distributed as the target says."""
     count = 16 if stage.dry else 1 << 17
     p_logits = torch.tensor([2.0, 1.0, 0.0, -1.0, -2.0], device=stage.device)
     q_logits = torch.tensor([0.0, 2.0, 0.5, 0.0, -3.0], device=stage.device)
@@ -146,7 +147,7 @@ def rejection(stage: Stage) -> dict[str, Any]:
     p = p_logits.double().softmax(-1).cpu()
     seen = first.long().bincount(minlength=5)
     chi_square = float((((seen - count * p) ** 2) / (count * p)).sum())
-    stage.say(f"D9 rejection rule, {count} draws, chi-square {chi_square:.1f} (18.5 at 0.1 %, 4 degrees of freedom)")
+    stage.say(f"rejection rule, {count} draws, chi-square {chi_square:.1f} (18.5 at 0.1 %, 4 degrees of freedom)")
     return {"chi_square": chi_square, "holds": chi_square < 18.5, "acceptance": float(accepted.double().mean())}
 
 
@@ -170,7 +171,7 @@ def replay_lengths(stage: Stage) -> dict[str, Any]:
     return {"worst": worst, "reason": reason}
 
 
-def _tiny(stage: Stage) -> nn.Module:
+def _tiny(stage: Stage) -> CausalLM:
     config = AutoConfig.for_model(
         "llama", hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
         num_key_value_heads=2, vocab_size=97, max_position_embeddings=2048,
@@ -180,11 +181,12 @@ def _tiny(stage: Stage) -> nn.Module:
     for parameter in module.parameters():
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.3)
-    return module.to(stage.device).requires_grad_(False)
+    moved: CausalLM = module.to(stage.device)
+    return moved.requires_grad_(False)
 
 
 def _decode(
-    stage: Stage, stock: nn.Module, prompt: Sequence[int], numbers: Sequence[int], tokens: int, drafter: str
+    stage: Stage, stock: CausalLM, prompt: Sequence[int], numbers: Sequence[int], tokens: int, drafter: str
 ) -> list[Row]:
     target = stage.open(copy.deepcopy(stock), SMALL)
     chosen: Drafter = NoDrafter()

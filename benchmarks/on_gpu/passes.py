@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.on_gpu.stage import Stage
+from engine.models.causal_lm import CausalLM
 from engine.models.room import Room
 from engine.sampler.device_model import DeviceModel
 
@@ -60,11 +61,11 @@ class Int4Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, x.shape[-1])
-        out = torch.ops.aten._weight_int4pack_mm(rows, self.weight, self.GROUP, self.scales)
+        out: Tensor = torch.ops.aten._weight_int4pack_mm(rows, self.weight, self.GROUP, self.scales)
         return out.view(*x.shape[:-1], -1) + (0 if self.bias is None else self.bias)
 
 
-def to_int4(module: nn.Module) -> nn.Module:
+def to_int4(module: CausalLM) -> CausalLM:
     """Every linear layer but the head; one at a time, so that the card never holds both."""
     for parent in list(module.modules()):
         for name, child in list(parent.named_children()):

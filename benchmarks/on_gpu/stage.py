@@ -8,9 +8,10 @@ from statistics import median
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from engine.models.causal_lm import CausalLM
 from engine.models.room import Room
 from engine.sampler.device_model import FIRST_ROOM, DeviceModel
 from engine.sampler.graphs import CudaCapture
@@ -68,7 +69,7 @@ class Stage:
     # What the section at hand has found so far, and the rows of its table: kept if it is cut short.
     found: dict[str, Any] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
-    _modules: dict[tuple[str, torch.dtype], nn.Module] = field(default_factory=dict)
+    _modules: dict[tuple[str, torch.dtype], CausalLM] = field(default_factory=dict)
 
     @property
     def device(self) -> torch.device:
@@ -95,7 +96,7 @@ class Stage:
         if time.monotonic() > self.deadline:
             raise OverBudget
 
-    def module(self, shape: str, dtype: torch.dtype | None = None) -> nn.Module:
+    def module(self, shape: str, dtype: torch.dtype | None = None) -> CausalLM:
         """A model of that shape with random weights, made on the device; kept for the next section that asks."""
         dtype, shape = dtype or self.dtype, "toy" if self.dry else shape
         key = (shape, dtype)
@@ -114,14 +115,14 @@ class Stage:
         if not self.dry:
             torch.cuda.empty_cache()
 
-    def open(self, module: nn.Module, room: Room = FIRST_ROOM) -> DeviceModel:
+    def open(self, module: CausalLM, room: Room = FIRST_ROOM) -> DeviceModel:
         """The model behind the product's own door for a GPU; a dry run has plain attention and no graphs there."""
-        vocabulary = module.config.vocab_size  # type: ignore[union-attr]
+        vocabulary = module.config.vocab_size
         if self.dry:
-            return DeviceModel(module, vocabulary, torch_attention, None, room=room)  # type: ignore[arg-type]
+            return DeviceModel(module, vocabulary, torch_attention, None, room=room)
         from kernels.attention.triton import packed_attention
 
-        return DeviceModel(module, vocabulary, packed_attention, CudaCapture(), room=room)  # type: ignore[arg-type]
+        return DeviceModel(module, vocabulary, packed_attention, CudaCapture(), room=room)
 
     def synchronize(self) -> None:
         if not self.dry:
@@ -139,7 +140,7 @@ class Stage:
             work()
             mark.record()
         torch.cuda.synchronize()
-        return median(a.elapsed_time(b) for a, b in pairwise(marks)) / 1e3
+        return float(median(a.elapsed_time(b) for a, b in pairwise(marks))) / 1e3
 
     def graphed(self, work: Callable[[], Tensor]) -> Callable[[], object]:
         """``work`` as one captured graph, so that a short kernel's time is not its launch's."""

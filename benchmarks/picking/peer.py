@@ -67,7 +67,7 @@ class OneAfterAnother:
 
     def _load(self, emit: Emit) -> LlamaCpp:
         # Its weights are dropped: they would only take memory.
-        self._tokens = replace(loaded(self._model, device="cpu"), module=torch.nn.Identity())
+        self._tokens = replace(loaded(self._model, device="cpu"), module=torch.nn.Identity())  # type: ignore[arg-type]
         # One sequence more than answers at a time: the prompt's own.
         llama = InTurn(self._tokens.encode, self._python, self._gguf, self._most + 1, self._max_tokens)
         about = f"llama-cpp-python {llama.about['version']}; {llama.about['features']}"

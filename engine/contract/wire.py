@@ -18,7 +18,8 @@ configure_tagged_union(Message, _converter, tag_name="message")
 
 def event_to_dict(event: Event) -> dict[str, Any]:
     """The event's fields and its name under ``event``; only JSON types inside."""
-    return _converter.unstructure(event, unstructure_as=Event)
+    fields: dict[str, Any] = _converter.unstructure(event, unstructure_as=Event)
+    return fields
 
 
 def event_to_line(event: Event) -> str:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM, PretrainedConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
+from engine.models.causal_lm import CausalLM
 from engine.models.completeness import check_missing, check_shapes, check_unexpected
 from engine.models.errors import UnsupportedModel
 from engine.models.folders import Stored, check_weights_folder, read_json, stored_tensors
@@ -36,7 +37,7 @@ class Checkpoint:
     config: PretrainedConfig
     stored: Mapping[str, Stored]
     scales: Scales
-    model: nn.Module
+    model: CausalLM
     names: Mapping[str, str]
 
     @property
@@ -85,7 +86,7 @@ class Checkpoint:
         check_missing(self.name, missing, list(self.stored))
         check_unexpected(self.name, left, self.wanted, (name for name, _ in self.model.named_modules()))
 
-    def load(self, dtype: torch.dtype | str, *, spread: bool = False) -> nn.Module:
+    def load(self, dtype: torch.dtype | str, *, spread: bool = False) -> CausalLM:
         """The module with its weights, on the CPU or ``spread`` over all GPUs; ``dtype`` may be "auto".
 
         Raises the errors of ``completeness``, and UnsupportedModel for what transformers cannot load.
@@ -109,7 +110,7 @@ class Checkpoint:
         mismatched = {key: tuple(got) for key, got, _ in info["mismatched_keys"]}
         check_shapes(self.name, mismatched, {key: tuple(want) for key, _, want in info["mismatched_keys"]})
         self.check(set(info["missing_keys"]), set(info["unexpected_keys"]))
-        loaded: nn.Module = model
+        loaded: CausalLM = model
         return loaded
 
     def _whole(self, stored: str, read: Callable[[str], Tensor]) -> Tensor:
@@ -138,7 +139,7 @@ def open_checkpoint(folder: Path) -> Checkpoint:
     _check_kind(folder.name, config)
     with from_folder_errors(folder):
         model = empty_model(config)
-    if model.config.get_text_config() is not model.config:  # type: ignore[union-attr, operator]
+    if model.config.get_text_config() is not model.config:
         raise UnsupportedModel(
             f"{folder.name} is a {config.model_type} model, which takes pictures or sound too, and Bassline runs "
             "models for text alone; choose the version for text, or another model."
@@ -229,8 +230,8 @@ def _settle_ties(checkpoint: Checkpoint) -> None:
     for target, source in ties_of(checkpoint.model).items():
         if target in by_name and source in by_name and not _are_equal(checkpoint, by_name[target], by_name[source]):
             for config in (checkpoint.config, checkpoint.model.config):
-                config.tie_word_embeddings = False  # type: ignore[union-attr]
-                config.get_text_config().tie_word_embeddings = False  # type: ignore[union-attr, operator]
+                config.tie_word_embeddings = False
+                config.get_text_config().tie_word_embeddings = False
 
 
 def _are_equal(checkpoint: Checkpoint, one: str, other: str) -> bool:

@@ -52,7 +52,7 @@ class _HeaderReader(GGUFReader):
     parameters = 0
     tied = True
 
-    def _build_tensors(self, start_offs: int, fields: Sequence) -> None:
+    def _build_tensors(self, start_offs: int, fields: Sequence[Any]) -> None:
         for entry in fields:
             _, name, _, dims, raw_type, offset = entry.parts
             try:

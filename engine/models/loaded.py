@@ -8,6 +8,7 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from engine.contract import BadRequest, Request
+from engine.models.causal_lm import CausalLM
 from engine.models.chat import PromptEncoder
 from engine.selection.thoughts import is_mark
 
@@ -22,7 +23,7 @@ class LoadedModel:
     """
 
     name: str
-    module: torch.nn.Module
+    module: CausalLM
     tokenizer: PreTrainedTokenizerFast
     device: torch.device
     precision: str
@@ -37,7 +38,7 @@ class LoadedModel:
         mode, or where its tokenizer has tokens that its weights know nothing of.
         """
         ids = self._encoder.ids(request)
-        rows = self.module.get_input_embeddings().num_embeddings  # type: ignore[operator]
+        rows = self.module.get_input_embeddings().num_embeddings
         if (strange := max(ids, default=0)) >= rows:
             token = self.tokenizer.convert_ids_to_tokens(strange)
             raise BadRequest(
@@ -49,10 +50,15 @@ class LoadedModel:
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids``, control tokens left out, but for those between which a model thinks."""
         if not self._thought_marks:
-            return self.tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False)
+            return self._text_of(list(ids), skip_special_tokens=True)
         hidden = self._hidden
-        shown = [id_ for id_ in ids if id_ not in hidden]
-        return self.tokenizer.decode(shown, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+        return self._text_of([id_ for id_ in ids if id_ not in hidden], skip_special_tokens=False)
+
+    def _text_of(self, ids: list[int], *, skip_special_tokens: bool) -> str:
+        text: str = self.tokenizer.decode(
+            ids, skip_special_tokens=skip_special_tokens, clean_up_tokenization_spaces=False
+        )
+        return text
 
     @cached_property
     def _thought_marks(self) -> frozenset[int]:

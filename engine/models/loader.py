@@ -8,6 +8,7 @@ from safetensors import SafetensorError
 from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerFast
 
 from engine.contract import LoadCancelled, Loading
+from engine.models.causal_lm import CausalLM
 from engine.models.chat import PromptEncoder
 from engine.models.child import Cancelled, Progress
 from engine.models.conversion import WEIGHTS, Manifest, read_manifest
@@ -97,7 +98,7 @@ def _tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def _module(prepared: Prepared, manifest: Manifest | None, device: torch.device) -> torch.nn.Module:
+def _module(prepared: Prepared, manifest: Manifest | None, device: torch.device) -> CausalLM:
     converted_to = manifest.precision if manifest else None
     quantizes = device.type != "cpu" and prepared.precision in ("int8", "int4")
     if converted_to not in (None, "bfloat16" if quantizes else prepared.precision):
@@ -124,7 +125,7 @@ def _context(config: PretrainedConfig, prepared: Prepared) -> int:
     return int(context)
 
 
-def _rows(module: torch.nn.Module) -> int:
+def _rows(module: CausalLM) -> int:
     """Token ids that the model has numbers for; a tokenizer may know more, such as a padding token added later."""
-    rows: int = module.get_input_embeddings().num_embeddings  # type: ignore[operator]
+    rows: int = module.get_input_embeddings().num_embeddings
     return rows

@@ -11,13 +11,14 @@ from torch import nn
 from transformers import AutoModelForCausalLM, PretrainedConfig
 
 from engine.contract import BasslineError
+from engine.models.causal_lm import CausalLM
 from engine.models.errors import UnsupportedModel, WrongFile
 
 
-def empty_model(config: PretrainedConfig) -> nn.Module:
+def empty_model(config: PretrainedConfig) -> CausalLM:
     """The module with parameters that take no memory yet; its buffers (rotary frequencies) are real."""
     with init_empty_weights(include_buffers=False):
-        model: nn.Module = AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
+        model: CausalLM = AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
     return model.eval()
 
 

@@ -7,12 +7,13 @@ kind. torchao is optional: nothing else needs it.
 import torch
 from torch import nn
 
+from engine.models.causal_lm import CausalLM
 from engine.models.errors import PrecisionNotAvailable
 
 GROUP = 128  # int4: weights along the input that share a scale and a zero
 
 
-def quantize_weights(model: nn.Module, precision: str, device: torch.device) -> nn.Module:
+def quantize_weights(model: CausalLM, precision: str, device: torch.device) -> CausalLM:
     """Move a bfloat16 model to ``device``, linear layers as ``int8`` or ``int4``; it is changed and returned.
 
     Layer by layer, so that ``device`` never holds more than the result and one layer. Embeddings, norms, and a head
@@ -25,8 +26,8 @@ def quantize_weights(model: nn.Module, precision: str, device: torch.device) -> 
         raise PrecisionNotAvailable(
             f"{precision} on a GPU needs the package torchao: `pip install torchao`, or choose bfloat16."
         ) from None
-    head = model.get_output_embeddings()  # type: ignore[operator]
-    tied = head is not None and head.weight is model.get_input_embeddings().weight  # type: ignore[operator]
+    head = model.get_output_embeddings()
+    tied = head is not None and head.weight is model.get_input_embeddings().weight
 
     def is_layer(module: nn.Module, name: str) -> bool:
         return isinstance(module, nn.Linear) and module is not head
@@ -43,7 +44,7 @@ def quantize_weights(model: nn.Module, precision: str, device: torch.device) -> 
     return model.to(device)
 
 
-def _check_groups(model: nn.Module, head: nn.Module | None) -> None:
+def _check_groups(model: CausalLM, head: nn.Module | None) -> None:
     for name, module in model.named_modules():
         if isinstance(module, nn.Linear) and module is not head and module.in_features % GROUP:
             raise PrecisionNotAvailable(

@@ -8,6 +8,7 @@ from safetensors.torch import load_file
 from torch import nn
 from transformers import AutoConfig
 
+from engine.models.causal_lm import CausalLM
 from engine.models.checkpoint import Checkpoint, open_checkpoint
 from engine.models.skeleton import empty_model, ties_of
 from kernels.elementwise import compile_elementwise
@@ -43,7 +44,7 @@ def quantized_tensors(tensors: Iterable[tuple[str, torch.Tensor]], model: nn.Mod
     return state
 
 
-def load_int8(folder: Path, weights: Path) -> nn.Module:
+def load_int8(folder: Path, weights: Path) -> CausalLM:
     """The model of a folder converted to int8. Floats are mapped from the file, not read: the embedding's rows come
     into memory as they are used. Raises SafetensorError or KeyError when the file is not what this module wrote."""
     model = empty_model(AutoConfig.from_pretrained(folder, local_files_only=True))
@@ -61,7 +62,7 @@ def load_int8(folder: Path, weights: Path) -> nn.Module:
     return join_siblings(model, lambda: model(input_ids=torch.tensor([[0]]), use_cache=False))
 
 
-def load_float(folder: Path, precision: str, device: torch.device) -> nn.Module:
+def load_float(folder: Path, precision: str, device: torch.device) -> CausalLM:
     """The model of any folder with safetensors, in a float precision, on ``device``; every weight is from the folder.
 
     On ``cuda`` without a number, a model that exceeds the first GPU is spread over all (accelerate's placement).

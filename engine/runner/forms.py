@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.runner import checks, pasted
-from engine.runner.checks import SOLUTION, Check
-from engine.runner.pasted import FILE
+from engine.runner.checks import SOLUTION as SOLUTION
+from engine.runner.checks import Check as Check
+from engine.runner.pasted import FILE as FILE
 
 CANARIES = "canaries.py"
 SCRIPT, PYTEST, CHECK, DOCTEST, EXAMPLES, COMMAND = "script", "pytest", "check", "doctest", "examples", "command"

@@ -28,7 +28,8 @@ class Unfenced(OSError):
 
 def version() -> int:
     """Landlock's version on this kernel; 0 where there is none."""
-    return max(_libc.syscall(_CREATE, None, 0, _VERSION), 0)
+    found: int = _libc.syscall(_CREATE, None, 0, _VERSION)
+    return max(found, 0)
 
 
 def fence(readable: list[str], writable: list[str], program: bytes) -> None:

@@ -91,7 +91,7 @@ class Ledger:
     def _checked(self, line: bytes) -> dict[str, Any]:
         """A record must be whole, next in number, and signed; the hello comes before the key is known inside."""
         try:
-            record = json.loads(line)
+            record: dict[str, Any] = json.loads(line)
             n, key, kind = record["n"], record["key"], record["kind"]
         except (ValueError, TypeError, KeyError, RecursionError):
             raise Tampered("something other than a record was written to the private channel") from None

@@ -46,7 +46,8 @@ class Stretch:
         """Packed queries ``[1, H, T, D]`` -> those of the stretch, one line per row ``[b, H, width, D]``."""
         tokens = line[0, :, self.tokens].transpose(0, 1)  # [t, H, D]
         if self.places is None:
-            return tokens.unflatten(0, (-1, self.width)).transpose(1, 2)
+            lines: Tensor = tokens.unflatten(0, (-1, self.width))
+            return lines.transpose(1, 2)
         grid = tokens.new_zeros(self.rows.stop - self.rows.start, self.width, *tokens.shape[1:])
         grid[self.places] = tokens
         return grid.transpose(1, 2)

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from engine.models.causal_lm import CausalLM
 from engine.models.room import Room, bucket
 from engine.sampler.cache import forward_over
 from engine.sampler.faults import first_line, lack_of_memory
@@ -31,7 +32,7 @@ class DeviceModel(RaggedModel):
 
     def __init__(
         self,
-        module: nn.Module,
+        module: CausalLM,
         vocabulary: int,
         attention: Attention,
         capture: Capture | None,
@@ -55,7 +56,7 @@ class DeviceModel(RaggedModel):
         if hasattr(self, "cache"):
             self.cache.forget()
         else:
-            self.cache = FixedCache(self.module.config.num_hidden_layers, self._room)  # type: ignore[union-attr, arg-type]
+            self.cache = FixedCache(self.module.config.num_hidden_layers, self._room)
         self.forget_prompt()
 
     def prefill(
@@ -130,7 +131,8 @@ class DeviceModel(RaggedModel):
                 **{self._cache_keyword: self.cache},
                 **options,
             )
-        return out.logits[0][step.last] if last_only and not choose else out.logits[0]
+        logits: Tensor = out.logits[0]
+        return logits[step.last] if last_only and not choose else logits
 
     def release(self) -> None:
         """The room of the first rows, too: what is asked for next is asked of all the memory there is."""

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Protocol
 
 import torch
-from torch import nn
 
 from engine.contract import BasslineError, LoadCancelled
+from engine.models.causal_lm import CausalLM
 from engine.models.errors import UnsupportedModel
 from engine.models.room import Room
 from engine.sampler.device_model import FIRST_ROOM, DeviceModel
@@ -70,7 +70,7 @@ class Device(Protocol):
 class Gpu:
     """The NVIDIA GPU that ``module`` is on."""
 
-    module: nn.Module
+    module: CausalLM
 
     def why_plain(self) -> str:
         device = next(self.module.parameters()).device
@@ -102,7 +102,7 @@ def why_too_old(capability: tuple[int, int]) -> str:
 
 
 def open_model(
-    module: nn.Module,
+    module: CausalLM,
     vocabulary: int,
     *,
     precision: str,
@@ -132,7 +132,7 @@ def open_model(
 class _Climb:
     """From the fastest rung down to the first that holds."""
 
-    module: nn.Module
+    module: CausalLM
     vocabulary: int
     trial: Trial
     check: Check

@@ -114,7 +114,7 @@ def exact_cache_dtype(model: LoadedModel) -> torch.dtype | None:
     """
     if model.precision != "int8" or model.device.type != "cpu":
         return None
-    config = model.module.config.get_text_config()  # type: ignore[union-attr, operator]
+    config = model.module.config.get_text_config()
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     return torch.float64 if native.why_not(size, size) else None
 

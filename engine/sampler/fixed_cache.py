@@ -42,7 +42,8 @@ class FixedStep(Step):
     @property
     def positions(self) -> Tensor:
         """Position ids ``[1, T]``."""
-        return self.flat_positions[None]
+        positions: Tensor = self.flat_positions[None]
+        return positions
 
     def true_tokens(self, per_token: Tensor) -> Tensor:
         """``[1, T, ...]`` -> ``[T, ...]``, padding included."""

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from engine.models.causal_lm import CausalLM
 from engine.sampler.cache import ATTENTION_NAME, RaggedCache, Step, forward_over
 from engine.sampler.recall import Recall
 from kernels.elementwise import compile_elementwise
@@ -37,7 +38,7 @@ class RaggedModel:
     has_kernels = False  # verdicts over its logits are reached by the device's kernels
 
     def __init__(
-        self, module: nn.Module, vocabulary: int, *, packed: bool = True, cache_dtype: torch.dtype | None = None
+        self, module: CausalLM, vocabulary: int, *, packed: bool = True, cache_dtype: torch.dtype | None = None
     ):
         self.module, self.vocabulary, self.packed, self._cache_dtype = module, vocabulary, packed, cache_dtype
         self.device = next(module.parameters()).device
@@ -50,7 +51,7 @@ class RaggedModel:
         # transformers 5.17 swallows `cache=` without a word and 5.24 deprecates the older name.
         self._cache_keyword = "cache" if "cache" in accepted else "past_key_values"
         self.can_choose_logits = "logits_to_keep" in accepted
-        module.set_attn_implementation(ATTENTION_NAME)  # type: ignore[operator]
+        module.set_attn_implementation(ATTENTION_NAME)
         self.hidden: Tensor | None = None  # see ``keep_hidden``
         self.prompt_hidden: Tensor | None = None  # the same of the prompt's last token, ``[1, size]``
         self._read: list[Tensor] | None = None  # what the output layer reads in a pass, as it reads it
@@ -59,13 +60,14 @@ class RaggedModel:
     def keep_hidden(self) -> None:
         """From now on ``hidden`` is what the output layer read in the last pass: ``[T, size]``, in line with logits."""
         self._read = read = []
-        output = self.module.get_output_embeddings()  # type: ignore[operator]
+        output = self.module.get_output_embeddings()
+        assert output is not None, "a causal language model has an output layer"
         output.register_forward_pre_hook(lambda layer, inputs: read.append(inputs[0]))
 
     def clear(self) -> None:
         """Forget prompt and rows."""
-        layers = self.module.config.num_hidden_layers  # type: ignore[union-attr]
-        self.cache = RaggedCache(layers, self._cache_dtype)  # type: ignore[arg-type]
+        layers = self.module.config.num_hidden_layers
+        self.cache = RaggedCache(layers, self._cache_dtype)
         self.forget_prompt()
 
     def forget_prompt(self) -> None:
@@ -85,11 +87,11 @@ class RaggedModel:
     @contextmanager
     def stock_attention(self) -> Iterator[None]:
         """The module as transformers ships it, for comparison."""
-        self.module.set_attn_implementation("eager")  # type: ignore[operator]
+        self.module.set_attn_implementation("eager")
         try:
             yield
         finally:
-            self.module.set_attn_implementation(ATTENTION_NAME)  # type: ignore[operator]
+            self.module.set_attn_implementation(ATTENTION_NAME)
 
     @contextmanager
     def set_aside(self) -> Iterator[None]:

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import nn
 
+from engine.models.causal_lm import CausalLM
 from engine.models.errors import UnsupportedModel
 from engine.sampler.faults import first_line, is_out_of_memory
 from engine.sampler.ragged_model import RaggedModel
@@ -21,11 +21,11 @@ UNBATCHABLE_LAYERS = ("linear_attention", "mamba", "conv", "recurrent", "chunked
 UNBATCHABLE_ROPE = ("longrope", "dynamic")
 
 
-def refuse_by_name(module: nn.Module, name: str) -> None:
+def refuse_by_name(module: CausalLM, name: str) -> None:
     """What is known not to work, whatever a small check would say. Raises UnsupportedModel."""
-    config = module.config.get_text_config()  # type: ignore[union-attr, operator]
+    config = module.config.get_text_config()
     # A "yes" proves nothing, but a "no" holds: bloom, falcon and mpt, and CodeGen before transformers 5.24.
-    if not module._can_set_attn_implementation():  # type: ignore[operator]
+    if not module._can_set_attn_implementation():
         raise UnsupportedModel(
             f"{name} is a {config.model_type} model, whose attention this release of transformers cannot exchange; "
             "choose another model, or update transformers."
@@ -41,9 +41,9 @@ def refuse_by_name(module: nn.Module, name: str) -> None:
         )
 
 
-def longest_context(module: nn.Module, context: int) -> int:
+def longest_context(module: CausalLM, context: int) -> int:
     """``context``, or the length at which one row's RoPE would start to change another's."""
-    config = module.config.get_text_config()  # type: ignore[union-attr, operator]
+    config = module.config.get_text_config()
     said = getattr(config, "rope_parameters", None) or {}
     by_kind = [kind for kind in said.values() if isinstance(kind, dict)]  # of layer, where they differ in this
     for rope in by_kind or [said]:
@@ -94,17 +94,17 @@ def _compare(model: RaggedModel, name: str, precision: str, where: str = "") -> 
         )
 
 
-def _has_window(module: nn.Module) -> bool:
+def _has_window(module: CausalLM) -> bool:
     """Whether a text can grow longer than the model's sliding window."""
-    config = module.config.get_text_config()  # type: ignore[union-attr, operator]
+    config = module.config.get_text_config()
     window, longest = getattr(config, "sliding_window", None), getattr(config, "max_position_embeddings", None)
     return isinstance(window, int) and window > WINDOW and (longest is None or window < longest)
 
 
 @contextmanager
-def _narrow_window(module: nn.Module) -> Iterator[None]:
+def _narrow_window(module: CausalLM) -> Iterator[None]:
     """Every sliding window of ``module``, in its config and in its layers, as ``WINDOW`` tokens for a while."""
-    config = module.config.get_text_config()  # type: ignore[union-attr, operator]
+    config = module.config.get_text_config()
     before = getattr(module.config, "_attn_implementation", None)
     wide = config.sliding_window
     parts = list(module.modules())
@@ -119,7 +119,7 @@ def _narrow_window(module: nn.Module) -> Iterator[None]:
     finally:
         for one in narrowed:
             one.sliding_window = wide
-        module.set_attn_implementation(before)  # type: ignore[operator]
+        module.set_attn_implementation(before)
 
 
 def _window_of(one: object) -> int | None:
@@ -131,4 +131,5 @@ def _stock_logits(model: RaggedModel, tokens: list[int]) -> torch.Tensor:
     """Logits ``[V]`` after ``tokens`` from the model as transformers ships it."""
     with model.stock_attention():
         out = model.module(input_ids=torch.tensor([tokens], device=model.device), use_cache=False)
-    return out.logits[0, -1, : model.vocabulary]
+    logits: torch.Tensor = out.logits
+    return logits[0, -1, : model.vocabulary]

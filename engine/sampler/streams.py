@@ -50,9 +50,9 @@ class Stopwatch:
     def seconds(self) -> float:
         """Waits for the end of the work."""
         if not self._on_gpu:
-            return self._end - self._start
+            return float(self._end - self._start)
         self._end.synchronize()
-        return self._start.elapsed_time(self._end) / 1e3
+        return float(self._start.elapsed_time(self._end)) / 1e3
 
     def _mark(self) -> Any:
         if not self._on_gpu:

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from engine.contract import Sampling
+from engine.models.causal_lm import CausalLM
 from engine.models.room import TOKENS_PER_ROW
 from engine.sampler.acceptance import AcceptanceRule, Coupled, Rejection, VerifyLine
 from engine.sampler.device_model import DeviceModel
@@ -39,7 +40,7 @@ class Trial:
     ``is_draft``: it will only be asked for each row's last logits.
     """
 
-    module: nn.Module
+    module: CausalLM
     vocabulary: int
     precision: str
     is_draft: bool = False
@@ -71,7 +72,7 @@ class Trial:
 
     @cached_property
     def _prompt(self) -> list[int]:
-        config = self.module.config.get_text_config()  # type: ignore[union-attr, operator]
+        config = self.module.config.get_text_config()
         context = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None) or PROMPT * 2
         return self._random(max(1, min(PROMPT, int(context) - TOKENS_PER_ROW)), seed=0)
 
@@ -108,7 +109,10 @@ class Trial:
 
     def _verdicts(self, model: DeviceModel, rows: int) -> Iterator[Piece]:
         """The kernels of both rules, for drafts that were guessed and for drawn ones, and the one that draws them."""
-        logits = lambda: torch.cat([self._truth(model, row)[:JUDGED] for row in range(rows)])  # noqa: E731
+
+        def logits() -> Tensor:
+            return torch.cat([self._truth(model, row)[:JUDGED] for row in range(rows)])
+
         for rule, is_drawn in ((Coupled(), False), (Rejection(), False), (Rejection(), True)):
             yield lambda rule=rule, is_drawn=is_drawn: compare_verdicts(logits(), rule, is_drawn)  # type: ignore[misc]
         yield lambda: compare_drawn(logits())

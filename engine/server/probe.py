@@ -173,6 +173,6 @@ def _context(entry: dict[str, Any]) -> int:
     for place in (entry, entry.get("meta"), entry.get("status")):
         if isinstance(place, dict):
             for field in _CONTEXT_FIELDS:
-                if isinstance(place.get(field), int) and place[field] > 0:
-                    return place[field]
+                if isinstance(tokens := place.get(field), int) and tokens > 0:
+                    return tokens
     return 0

@@ -206,7 +206,8 @@ def _lives(owner: str) -> bool:
     """Whether the process that wrote this still runs, and is not another one with its number."""
     pid, _, created = owner.partition(" ")
     try:
-        return abs(psutil.Process(int(pid)).create_time() - float(created)) < 2.0
+        created_s: float = psutil.Process(int(pid)).create_time()
+        return abs(created_s - float(created)) < 2.0
     except (psutil.Error, ValueError):
         return False
 

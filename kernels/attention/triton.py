@@ -76,7 +76,7 @@ def _tile(rows: int, largest: int) -> int:
 
 def _splits(wanted: int, programs: int, keys: int) -> int:
     """Enough to fill the chip, as long as each has 256 keys to read."""
-    return max(1, min(triton.cdiv(wanted, programs), triton.cdiv(keys, 256), 64))
+    return max(1, min(-(-wanted // programs), -(-keys // 256), 64))
 
 
 @cache

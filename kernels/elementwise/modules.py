@@ -1,9 +1,13 @@
 """The loops as modules that take the place of a model's own norms and activations, where those compute the same."""
 
+from typing import TypeVar
+
 import torch
 from torch import Tensor, nn
 
 from kernels.elementwise.native import rms_norm, serves, silu
+
+_Module = TypeVar("_Module", bound=nn.Module)
 
 _SAME = 1e-5  # how far two ways of adding up a row may differ
 
@@ -28,7 +32,7 @@ class Silu(nn.Module):
 
 
 @torch.inference_mode()
-def compile_elementwise(model: nn.Module) -> nn.Module:
+def compile_elementwise(model: _Module) -> _Module:
     """Put compiled loops in the places of norms and SiLU activations; ``model`` is changed and returned.
 
     A module's name only makes it a candidate: it is replaced if it gives the same on a random input. Norms that add 1

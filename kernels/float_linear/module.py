@@ -1,8 +1,12 @@
 """The product as the forward of a model's own linear layers, whose weights stay as and where they are."""
 
+from typing import TypeVar
+
 from torch import Tensor, nn
 
 from kernels.float_linear.native import float_linear, serves
+
+_Module = TypeVar("_Module", bound=nn.Module)
 
 
 class RowLinear(nn.Linear):
@@ -12,7 +16,7 @@ class RowLinear(nn.Linear):
         return float_linear(input, self.weight, self.bias)
 
 
-def make_rows_independent(model: nn.Module) -> nn.Module:
+def make_rows_independent(model: _Module) -> _Module:
     """Have all plain linear layers of ``model`` compute by the loop; it is changed and returned.
 
     Weights that layers share, as embedding and output do, stay shared.

@@ -54,7 +54,7 @@ class FbgemmWeight:
         """
         largest = rows.abs().amax(dim=1, keepdim=True).clamp_min_(TINY)  # one norm op would be 6 times as slow
         operation = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32
-        product = operation(rows / largest, 1 / INPUT_LEVELS, _INPUT_ZERO, self._packed).mul_(largest)
+        product: torch.Tensor = operation(rows / largest, 1 / INPUT_LEVELS, _INPUT_ZERO, self._packed).mul_(largest)
         return product if bias is None else product.add_(bias)
 
 

@@ -1,10 +1,14 @@
 """The int8 product as a module that stands where an ``nn.Linear`` stood."""
 
+from typing import TypeVar
+
 import torch
 from torch import nn
 
 from kernels.int8_linear.product import int8_linear, pack
 from kernels.int8_linear.quantize import quantize_weight
+
+_Module = TypeVar("_Module", bound=nn.Module)
 
 
 class Int8Linear(nn.Module):
@@ -32,7 +36,7 @@ class Int8Linear(nn.Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
-def replace_linears(model: nn.Module) -> nn.Module:
+def replace_linears(model: _Module) -> _Module:
     """Put an ``Int8Linear`` in the place of every ``nn.Linear`` inside ``model``, which is changed and returned."""
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):

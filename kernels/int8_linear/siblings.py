@@ -6,12 +6,15 @@ first of them that is called then computes all, and the others return their part
 
 from collections import defaultdict
 from collections.abc import Callable
+from typing import TypeVar
 
 import torch
 from torch import nn
 
 from kernels.int8_linear.module import Int8Linear
 from kernels.int8_linear.product import int8_linear, pack
+
+_Module = TypeVar("_Module", bound=nn.Module)
 
 
 class SharedProduct:
@@ -55,7 +58,7 @@ class Int8Sibling(nn.Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, of={self.product.widths}"
 
 
-def join_siblings(model: nn.Module, run: Callable[[], object]) -> nn.Module:
+def join_siblings(model: _Module, run: Callable[[], object]) -> _Module:
     """Give layers of one parent that read the same input a common product; ``model`` is changed and returned.
 
     ``run`` calls the model once, on anything: what it reads does not matter, only who reads what.

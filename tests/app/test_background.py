@@ -2,6 +2,7 @@
 
 import threading
 import time
+from typing import Any
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject
 from PySide6.QtWidgets import QApplication
@@ -11,7 +12,7 @@ from app.background import Errand, door_to
 from engine.contract import BasslineError
 
 
-def settle(seconds: float, heard: list | None = None, count: int = 1) -> None:
+def settle(seconds: float, heard: list[Any] | None = None, count: int = 1) -> None:
     """Let events be delivered, for so long or until so much was heard."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and (heard is None or len(heard) < count):
@@ -20,7 +21,7 @@ def settle(seconds: float, heard: list | None = None, count: int = 1) -> None:
 
 
 def test_a_result_and_a_sentence_arrive_in_the_main_thread(qapp: QApplication) -> None:
-    errand, heard = Errand(), []
+    errand, heard = Errand(), list[Any]()
     errand.done.connect(lambda result: heard.append((result, threading.current_thread())))
     errand.failed.connect(lambda sentence: heard.append((sentence, threading.current_thread())))
     errand.run(lambda: 42)

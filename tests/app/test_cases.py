@@ -57,7 +57,7 @@ FORMS = {
 def test_the_code_of_every_form_of_answer_is_shown_and_copied(
     open_stage: Callable[..., Stage], answer: str, code: str
 ) -> None:
-    """T1: only a block, prose and a block, two blocks, lists, long fences, tildes, no end, none at all, other tags."""
+    """Only a block, prose and a block, two blocks, lists, long fences, tildes, no end, none at all, other tags."""
     on = finished(open_stage, answer, chunk=3)
     assert on.window.page.code.toPlainText() == code
     on.do("copy")
@@ -77,7 +77,7 @@ LARGE = {
 def test_large_answers_are_shown_as_far_as_sense_goes_and_copied_whole(
     open_stage: Callable[..., Stage], answer: str
 ) -> None:
-    """T3: 2,000 lines with fences, a line of a million characters, 400 kB."""
+    """2,000 lines with fences, a line of a million characters, 400 kB."""
     on = finished(open_stage, answer, chunk=50_000)
     run = on.controller.run
     assert run is not None
@@ -91,7 +91,7 @@ def test_large_answers_are_shown_as_far_as_sense_goes_and_copied_whole(
 
 
 def test_another_model_while_generating_waits_for_the_next_run(on: Stage) -> None:
-    """W2: the run that goes on is not touched; the next Generate loads the other model."""
+    """The run that goes on is not touched; the next Generate loads the other model."""
     on.generate(3)
     on.until(lambda: on.controller.run is not None and on.controller.run.state == "generating")
     on.window.bar.choose_model("default")
@@ -116,7 +116,7 @@ PASTED = {
 
 @pytest.mark.parametrize("text", PASTED.values(), ids=PASTED)
 def test_large_pastes_arrive_whole_and_soon(on: Stage, text: str) -> None:
-    """W4: into the prompt and into the tests, by the clipboard."""
+    """Into the prompt and into the tests, by the clipboard."""
     for editor in (on.window.prompt, on.window.tests):
         QGuiApplication.clipboard().setText(text)
         editor.selectAll()
@@ -151,7 +151,7 @@ TOO_LONG = "The prompt has 8,193 tokens and the model reads 8,192; shorten it by
 
 
 def test_a_prompt_over_the_limit_is_refused_with_numbers(open_stage: Callable[..., Stage]) -> None:
-    """W4: one token too many; nothing starts, the window says the engine's sentence and keeps the prompt."""
+    """One token too many; nothing starts, the window says the engine's sentence and keeps the prompt."""
     on = open_stage()
     on.write()
     on.controller.loading.open_engine = lambda choice: Narrow(on.script, on.clock)
@@ -166,7 +166,7 @@ def test_a_prompt_over_the_limit_is_refused_with_numbers(open_stage: Callable[..
 
 
 def test_text_that_is_being_composed_is_never_sent(on: Stage, qtbot: QtBot) -> None:
-    """W5: an input method shows text before it is entered; Enter belongs to it, and in the editor makes a line."""
+    """An input method shows text before it is entered; Enter belongs to it, and in the editor makes a line."""
     on.window.prompt.setFocus()
     on.window.prompt.replace_text("")
     QApplication.sendEvent(on.window.prompt, QInputMethodEvent("かな", []))
@@ -187,7 +187,7 @@ PLAIN = (
 
 
 def test_no_plain_key_loses_anything_wherever_the_focus_is(on: Stage, qtbot: QtBot) -> None:
-    """W5: every control that takes the focus hears every plain key; run, prompt and tests stay."""
+    """Every control that takes the focus hears every plain key; run, prompt and tests stay."""
     on.generate(3)
     on.finish()
     run, prompt, tests = on.controller.run, on.window.prompt.text(), on.window.tests.text()
@@ -213,7 +213,7 @@ def test_no_plain_key_loses_anything_wherever_the_focus_is(on: Stage, qtbot: QtB
 
 
 def test_a_reader_who_went_up_or_selects_is_left_alone_while_text_streams(open_stage: Callable[..., Stage]) -> None:
-    """W6: the view stays, the selection stays, also while the mouse still holds it."""
+    """The view stays, the selection stays, also while the mouse still holds it."""
     on = open_stage(Script((ScriptedCandidate(tuple(f"line {n}\n" for n in range(300))),)))
     on.write()
     on.generate(1)
@@ -233,7 +233,7 @@ def test_a_reader_who_went_up_or_selects_is_left_alone_while_text_streams(open_s
 
 
 def test_eight_candidates_fit_into_a_small_screen(on: Stage) -> None:
-    """W9: at 1280 x 720, title bar included, nothing is cut: no tab, no button, no label of the bar."""
+    """At 1280 x 720, title bar included, nothing is cut: no tab, no button, no label of the bar."""
     on.window.resize(1280, 690)
     on.generate(8)
     on.finish()
@@ -250,7 +250,7 @@ def test_eight_candidates_fit_into_a_small_screen(on: Stage) -> None:
 
 
 def test_the_theme_can_change_while_text_streams(on: Stage, theme: Theme) -> None:
-    """W9: colours change at once; what is shown and where the reader is stay."""
+    """Colours change at once; what is shown and where the reader is stay."""
     on.generate(4)
     on.until(lambda: on.controller.run is not None and on.controller.run.candidates[1].tokens > 10)
     shown = on.window.page.code.toPlainText()
@@ -268,7 +268,7 @@ def test_the_theme_can_change_while_text_streams(on: Stage, theme: Theme) -> Non
 
 @pytest.mark.parametrize("scale", ["1.25", "1.5", "2"])
 def test_the_window_is_as_sharp_as_the_screen(tmp_path: Path, scale: str) -> None:
-    """W9: at every scale it has the same layout in more pixels, and Qt has nothing to complain about."""
+    """At every scale it has the same layout in more pixels, and Qt has nothing to complain about."""
     env = {"QT_SCALE_FACTOR": scale, "QT_QPA_PLATFORM": "offscreen", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     command = [sys.executable, "-m", "tests.app.screenshots", str(tmp_path), "tested"]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=100)
@@ -279,7 +279,7 @@ def test_the_window_is_as_sharp_as_the_screen(tmp_path: Path, scale: str) -> Non
 
 
 def test_speed_is_what_the_engines_clock_says(open_stage: Callable[..., Stage]) -> None:
-    """W11: a token per candidate every 20 ms is 50 tokens a second each, however slow the test is."""
+    """A token per candidate every 20 ms is 50 tokens a second each, however slow the test is."""
     on = open_stage(Script((ScriptedCandidate(tuple("abcdefgh" * 30)),), step_s=0.02))
     on.write()
     on.generate(4)

@@ -1,4 +1,4 @@
-"""The history on the command line; and W3 for ``generate``: a real kill at n = 16."""
+"""The history on the command line; and a real kill of ``generate`` at n = 16."""
 
 import json
 import os
@@ -128,7 +128,7 @@ def test_a_broken_history_is_told_of_and_costs_no_run(home: Path, capsys: pytest
 
 
 def test_kill_9_loses_no_candidate_that_was_told_of(home: Path) -> None:
-    """W3 at n = 16: the program itself, killed between two candidates."""
+    """At n = 16: the program itself, killed between two candidates."""
     options = ["--model", "scripted", "-n", "16", "--progress", "jsonl"]
     command = [sys.executable, "main.py", "generate", "Roman", *options]
     told: dict[int, str] = {}

@@ -32,7 +32,7 @@ def test_streaming_follows_the_end_while_the_reader_is_there(view: CodeView) -> 
 
 
 def test_streaming_leaves_a_reader_who_went_up(view: CodeView) -> None:
-    """W6: the view stays where the reader is."""
+    """The view stays where the reader is."""
     view.stream(lines(100))
     view.verticalScrollBar().setValue(10)
     view.stream(lines(100, 100))

@@ -9,7 +9,7 @@ ONE = "def f(x):\n    y = x + 1\n    return y\n"
 OTHER = "def f(x):\n    y = x + 2\n    print(y)\n    return y\n"
 
 
-def marks(lines) -> list[str]:  # type: ignore[no-untyped-def]
+def marks(lines) -> list[str]:
     return [line.mark for line in lines]
 
 

@@ -16,7 +16,7 @@ from engine.scripted import Script, ScriptedCandidate, from_texts
 from engine.session.run import Run
 from tests.app.stage import PROMPT, Stage
 
-# Everything that a text widget would change (T2).
+# Everything that a text widget would change.
 AWKWARD = (
     "\ufeff\tdef f():\r\n\t    return '\u00a0\u2028\x1b[31m<T>&amp;\u200f'  \r\n  # no line end, e\u0301 \U0001f600"
 )
@@ -175,7 +175,7 @@ def test_tests_that_do_not_parse_are_one_sentence_and_nobodys_error(on: Stage, b
 def test_copy_save_and_test_give_the_bytes_of_the_code(
     open_stage: Callable[..., Stage], tmp_path: Path, text: str
 ) -> None:
-    """T2: what a text widget would change stays as the model wrote it."""
+    """What a text widget would change stays as the model wrote it."""
     on = open_stage(from_texts([text], chunk=3) if text else Script((ScriptedCandidate(("\n",)),)))
     on.write()
     on.generate(1)
@@ -197,7 +197,7 @@ def test_copy_save_and_test_give_the_bytes_of_the_code(
 
 
 def test_export_asks_before_it_replaces_an_earlier_run(on: Stage, tmp_path: Path) -> None:
-    """W7: the same name twice; the file of before stays until a person says so."""
+    """The same name twice; the file of before stays until a person says so."""
     on.generate(2)
     on.finish()
     folder = tmp_path / "run"
@@ -216,7 +216,7 @@ def test_export_asks_before_it_replaces_an_earlier_run(on: Stage, tmp_path: Path
 
 
 def test_saving_where_it_cannot_be_is_a_sentence(on: Stage, tmp_path: Path) -> None:
-    """W7: where nothing can be written."""
+    """Where nothing can be written."""
     on.generate(1)
     on.finish()
     (tmp_path / "file").write_text("")

@@ -1,4 +1,4 @@
-"""The history in the window: kept, found, opened to read, used again, deleted and brought back; and W3 and W8."""
+"""The history in the window: kept, found, opened to read, used again, deleted and brought back; and after a kill."""
 
 import os
 import signal
@@ -91,7 +91,7 @@ class TestKept:
         journal.close()
 
     def test_old_candidates_stay_when_more_fail(self, open_stage: Callable[..., Stage]) -> None:
-        """W8: the engine breaks down while it generates more."""
+        """The engine breaks down while it generates more."""
         on = open_stage(from_texts(["```\nx = 1\n```", "```\nx = 2\n```"], chunk=4))
         on.write()
         on.generate(2)
@@ -362,7 +362,7 @@ sys.exit(app.start.main([]))
 
 
 def test_kill_9_of_the_window_loses_no_finished_candidate(tmp_path: Path) -> None:
-    """W3: the whole program at n = 16, killed while it writes; the next start has every finished candidate."""
+    """The whole program at n = 16, killed while it writes; the next start has every finished candidate."""
     env = os.environ | {"BASSLINE_HOME": str(tmp_path), "QT_QPA_PLATFORM": "offscreen"}
     with subprocess.Popen(
         [sys.executable, "-c", WINDOW], cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

@@ -101,7 +101,7 @@ def test_use_and_use_as_draft(dialog: ModelsDialog, on: Stage, monkeypatch: pyte
 
 
 def test_drafts_that_cannot_are_greyed_with_the_reason(dialog: ModelsDialog, on: Stage) -> None:
-    """M4"""
+    """A draft that does not fit its target."""
     rows = on.window.bar.advanced._draft.model()
     assert isinstance(rows, QStandardItemModel)
     items = [rows.item(place) for place in range(rows.rowCount())]

@@ -198,7 +198,7 @@ def test_more_candidates_join_a_run_that_has_ended(on: Stage) -> None:
 
 
 def test_more_from_an_engine_that_fails_leaves_the_old_candidates(on: Stage) -> None:
-    """W8: whatever becomes of the further ones, what was there stays as it was."""
+    """Whatever becomes of the further ones, what was there stays as it was."""
     on.generate(2)
     on.finish()
     run = on.controller.run

@@ -70,7 +70,7 @@ def slow(open_stage: Callable[..., Stage]) -> Stage:
 
 @pytest.mark.parametrize("reach", STATES)
 def test_stop_is_said_at_once_and_done_when_the_engine_says_so(slow: Stage, reach: Callable[[Stage], None]) -> None:
-    """W1: in every state; nothing is ever stuck, and everything can start again."""
+    """In every state; nothing is ever stuck, and everything can start again."""
     reach(slow)
     assert slow.window.actions_by_id["stop"].isEnabled()
     running = slow.controller.situation().running
@@ -106,7 +106,7 @@ def test_tests_can_run_again_right_after_a_stop(slow: Stage) -> None:
 
 @pytest.mark.parametrize("reach", STATES)
 def test_closing_while_busy_asks_one_question(slow: Stage, reach: Callable[[Stage], None]) -> None:
-    """W2: in every state, one question; nothing is left behind (see conftest)."""
+    """In every state, one question; nothing is left behind (see conftest)."""
     reach(slow)
     over: list[bool] = []
     slow.controller.closed.connect(over.append)

@@ -59,7 +59,7 @@ def nameless(window: QWidget) -> list[str]:
 
 
 def test_every_control_has_a_name_in_every_state(on: Stage) -> None:
-    """W10: a screen reader finds every control by name."""
+    """A screen reader finds every control by name."""
     assert nameless(on.window) == []
     on.generate(3)
     on.finish()
@@ -116,7 +116,7 @@ def test_shortcuts_page_is_true() -> None:
 
 
 def test_keys_alone_do_the_whole_flow(on: Stage, qtbot: QtBot) -> None:
-    """W10: without the mouse, from the prompt to the test log."""
+    """Without the mouse, from the prompt to the test log."""
     window = on.window
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)

@@ -22,7 +22,7 @@ OPTIONS = {
 
 
 def timing(rate: float, ms: float, steps: Steps | None = None) -> Timing:
-    drafts = {"acceptance": 0.5, "draft_length": 2.0, "plain_share": 0.25} if steps else {}
+    drafts: dict[str, Any] = {"acceptance": 0.5, "draft_length": 2.0, "plain_share": 0.25} if steps else {}
     return replace(Timing(ms - 1, ms + 1, ms, rate, 0.25, 9.0, 400, 1536.0), steps=steps, **drafts)
 
 

@@ -1,4 +1,4 @@
-"""Where a text ends by what it says: stop strings and blocks of code, whatever pieces it comes in (case D3)."""
+"""Where a text ends by what it says: stop strings and blocks of code, whatever pieces it comes in."""
 
 import pytest
 from hypothesis import given

@@ -71,14 +71,14 @@ INSTALLED = ["update -qq", "install -y -qq --no-install-recommends bubblewrap"]
 
 @pytest.mark.parametrize("said", [{"BASSLINE_APT": "1"}, {"CI": "true"}])
 def test_a_root_who_said_so_gets_them(machine: Machine, said: dict[str, str]) -> None:
-    code, output = machine.run(**said)
+    code, output = machine.run(0, None, **said)
     assert (code, machine.installs) == (0, INSTALLED)
     assert "apt-get install -y bubblewrap\n" in output  # what is going to be installed comes first
 
 
 @pytest.mark.parametrize("said", [{}, {"CI": "false"}, {"BASSLINE_APT": "0", "CI": "true"}])
 def test_a_root_who_did_not_gets_the_line(machine: Machine, said: dict[str, str]) -> None:
-    code, output = machine.run(**said)
+    code, output = machine.run(0, None, **said)
     assert (code, machine.installs) == (1, [])
     assert "\n  apt-get install -y bubblewrap\n" in output
     assert "Nothing was installed." in output

@@ -1,8 +1,8 @@
 """Does the suite catch what is easily got wrong? Plant one known bug at a time in a copy, and run its tests.
 
-    python -m tests.seeded_bugs            every bug
-    python -m tests.seeded_bugs R4 mask    these
-    python -m tests.seeded_bugs session    those of one area
+    python -m tests.seeded_bugs                   every bug
+    python -m tests.seeded_bugs own-value mask    these
+    python -m tests.seeded_bugs session           those of one area
 
 Each bug is one line that somebody really might write. Its tests must pass without it and fail with it; those that the
 tests had to be taught are marked. A module of this package that holds a tuple ``BUGS`` is an area, and is found by

@@ -33,7 +33,7 @@ BUGS = (
         "engine/sampler/decoder.py",
         "[row.position - 1 for row in rows],\n        )",
         "[row.position - 1 + row.proposed - row.accepted for row in rows],\n        )",
-        ("tests/engine/sampler/test_lossless.py", "-k", "d6_a_row_is or d8 or d16"),
+        ("tests/engine/sampler/test_lossless.py", "-k", "a_row_is or greedy_candidates or teacher_forced"),
     ),
     Bug(
         "draft-length",
@@ -41,7 +41,7 @@ BUGS = (
         "engine/sampler/drafters/draft_model.py",
         "_common_length(self._fed[index], wanted)",
         "len(self._fed[index])",
-        ("tests/engine/sampler/test_lossless.py", "-k", "d1_"),
+        ("tests/engine/sampler/test_lossless.py", "-k", "draft_equal_to_target or an_equal_draft"),
     ),
     Bug(
         "purpose",
@@ -49,7 +49,12 @@ BUGS = (
         "kernels/acceptance/torch.py",
         "draw(p_ids, leftover.log(), at_stop, RESIDUAL)",
         "draw(p_ids, leftover.log(), at_stop, ACCEPT)",
-        ("tests/kernels/acceptance/test_acceptance.py", "tests/engine/sampler/test_rejection.py", "-k", "number or d9"),
+        (
+            "tests/kernels/acceptance/test_acceptance.py",
+            "tests/engine/sampler/test_rejection.py",
+            "-k",
+            "number or whole_run",
+        ),
     ),
     Bug(
         "bonus",
@@ -57,15 +62,15 @@ BUGS = (
         "engine/sampler/decoder.py",
         "row.commit([*drafts[:count], token], ",
         "row.commit([*drafts[:count], drafts[-1] if 0 < count == len(drafts) else token], ",
-        ("tests/engine/sampler/test_properties.py", "tests/engine/sampler/test_rejection.py", "-k", "any or d9"),
+        ("tests/engine/sampler/test_properties.py", "tests/engine/sampler/test_rejection.py", "-k", "any or whole_run"),
     ),
     Bug(
-        "R4",
+        "own-value",
         "a sampled draft is dropped, unverified, by a look at its own value",
         "engine/sampler/policies/__init__.py",
         "        return proposals\n",
         "        return proposals.cut([len(row) - (row[-1:] == [0]) for row in proposals.tokens])\n",
-        ("tests/engine/sampler/test_rejection.py", "-k", "d9"),
+        ("tests/engine/sampler/test_rejection.py", "-k", "whole_run"),
     ),
     Bug(
         "penalty",
@@ -73,7 +78,12 @@ BUGS = (
         "engine/sampler/acceptance.py",
         "row.place(tokens[:count])",
         "row.place()",
-        ("tests/engine/sampler/test_lossless.py", "tests/engine/sampler/test_rejection.py", "-k", "d11 or penalised"),
+        (
+            "tests/engine/sampler/test_lossless.py",
+            "tests/engine/sampler/test_rejection.py",
+            "-k",
+            "looping or penalised",
+        ),
     ),
     Bug(
         "recall-last",

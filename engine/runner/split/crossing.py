@@ -148,7 +148,8 @@ class Crossing(ABC):
             described["rest"] = exceptions.put_rest(value, lambda part: self.put(part, letter), own=False)
         elif (base := content_base(cls)) in IMMUTABLE:
             described["content"] = self.put(_exactly(value, base), letter)
-        if cls.__hash__ not in (None, object.__hash__):
+        hashes: Any = cls.__hash__  # None in a class that has none
+        if hashes not in (None, object.__hash__):
             try:
                 described["hash"] = hash(value)
             except Exception:
@@ -263,6 +264,7 @@ def _base_here(base: Any) -> type | None:
         or base in IMMUTABLE
         or (isinstance(base, type) and issubclass(base, BaseException))
     ):
-        return base
+        taken: type = base
+        return taken
     content = content_base(base) if isinstance(base, type) else None
     return content if content in IMMUTABLE else None

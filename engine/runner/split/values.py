@@ -180,7 +180,8 @@ def type_named(module: str, name: str) -> type:
     if module in _MODULES or of_numpy:
         found = functools.reduce(lambda at, part: getattr(at, part, None), name.split("."), _import(module))
         if module == "types" and name in _UNNAMED.values():
-            return getattr(types, name)
+            unnamed: type = getattr(types, name)
+            return unnamed
         if isinstance(found, type) and found.__module__ == module and (not of_numpy or _is_numpy_exception(found)):
             return found
     raise Garbled(f"a class that cannot be named: {module}.{name}"[:200])

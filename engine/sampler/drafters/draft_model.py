@@ -82,7 +82,7 @@ class DraftModelDrafter:
 
         What the draft then guesses is worse; what is accepted is judged by the target all the same.
         """
-        size = self.model.module.get_input_embeddings().num_embeddings  # type: ignore[operator]
+        size = self.model.module.get_input_embeddings().num_embeddings
         return [token if token < size else 0 for token in tokens]
 
 

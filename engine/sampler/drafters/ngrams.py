@@ -53,7 +53,7 @@ class Ngrams:
     def fits(self, tokenizer: PreTrainedTokenizerBase) -> bool:
         """Whether the ids mean the same texts there. Probes suffice: a vocabulary is the same or quite another."""
         ids = self.probe_ids.tolist()
-        return max(ids) < len(tokenizer) and tokenizer.convert_ids_to_tokens(ids) == self.probe_texts.tolist()
+        return bool(max(ids) < len(tokenizer) and tokenizer.convert_ids_to_tokens(ids) == self.probe_texts.tolist())
 
     def next(self, line: Sequence[int]) -> tuple[int, Habit] | None:
         """The token that mostly follows the longest known end of ``line``."""

@@ -11,12 +11,14 @@ A guess is only a guess: the target decides what stays. ``benchmarks/speculators
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu
 
+from engine.models.causal_lm import CausalLM
 from engine.models.loaded import LoadedModel
 from kernels.int8_linear import Int8Linear, available
 
@@ -48,8 +50,9 @@ class Network(nn.Module):
         self.gain = nn.Parameter(torch.ones(size))
 
     def forward(self, state: Tensor, token: Tensor) -> Tensor:
-        kept, gate, value = self.read(torch.cat([state, token], -1)).split([self.size, self.width, self.width], -1)
-        after = kept + self.write(silu(gate) * value)
+        read: Tensor = self.read(torch.cat([state, token], -1))
+        kept, gate, value = read.split([self.size, self.width, self.width], -1)
+        after: Tensor = kept + self.write(silu(gate) * value)
         return after * torch.rsqrt(after.square().mean(-1, keepdim=True) + 1e-6) * self.gain
 
 
@@ -87,8 +90,8 @@ class SpeculatorFile:
 
     def fits(self, model: LoadedModel) -> bool:
         """Whether it was trained for this model, or one fine-tuned from it: the same ids, and embeddings much alike."""
-        embeddings = model.module.get_input_embeddings()  # type: ignore[operator]
-        if embeddings is None or model.module.get_output_embeddings() is None:  # type: ignore[operator]
+        embeddings = model.module.get_input_embeddings()
+        if embeddings is None or model.module.get_output_embeddings() is None:
             return False
         ids = self.probe_ids.tolist()
         if embeddings.embedding_dim != len(self.gain) or max(ids) >= len(model.tokenizer):
@@ -113,8 +116,8 @@ class SpeculatorFile:
 class Speculator:
     """A network beside the target whose hidden states it reads. All on the CPU, in int8 where there are kernels."""
 
-    def __init__(self, file: SpeculatorFile, target: nn.Module):
-        self._embeddings: nn.Module = target.get_input_embeddings()  # type: ignore[operator]
+    def __init__(self, file: SpeculatorFile, target: CausalLM):
+        self._embeddings: nn.Module = target.get_input_embeddings()
         self._vocabulary = torch.from_numpy(file.vocabulary).long()
         self._state_size, self._token_size = float(file.state_size), float(file.token_size)
         self._network = file.network().requires_grad_(False)
@@ -147,15 +150,18 @@ class Speculator:
         return state, [(token, insights[share]) for token, share in guesses]
 
 
-def output_rows(target: nn.Module, ids: Tensor) -> Tensor:
+def output_rows(target: CausalLM, ids: Tensor) -> Tensor:
     """Rows of the output layer's weight, float32 ``[K, size]``; of the embeddings, where they are one and the same."""
-    layer = target.get_output_embeddings()  # type: ignore[operator]
+    layer = target.get_output_embeddings()
     if isinstance(layer, Int8Linear):
-        if not target.config.tie_word_embeddings:  # type: ignore[union-attr]
+        if not target.config.tie_word_embeddings:
             levels, scale = layer.packed.unpack()
             return levels[ids].float() * scale[ids, None]
-        layer = target.get_input_embeddings()  # type: ignore[operator]
-    return layer.weight[ids].detach().float()
+        layer = target.get_input_embeddings()
+    assert layer is not None, "models without one have no speculator"
+    weight: Any = layer.weight
+    rows: Tensor = weight[ids].detach().float()
+    return rows
 
 
 def speculator_for(model: LoadedModel) -> Speculator | None:

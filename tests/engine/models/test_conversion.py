@@ -162,7 +162,7 @@ def test_a_read_only_cache_folder(tiny_gguf, home, small_disk):
 
 
 def test_folders_with_names_of_all_kinds(tiny_gguf, tmp_path, monkeypatch):
-    """M2: of the file, of the cache and of temporary files."""
+    """Of the file, of the cache and of temporary files."""
     name = "with blank, Umlaut-ü, Кириллица, 模型 and 🎵"
     for variable in ("BASSLINE_HOME", "TMPDIR"):
         folder = tmp_path / f"{variable} {name}"

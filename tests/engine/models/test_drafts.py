@@ -1,4 +1,4 @@
-"""M4: who cannot draft for whom, and why, before anything is fetched."""
+"""Who cannot draft for whom, and why, before anything is fetched."""
 
 import pytest
 

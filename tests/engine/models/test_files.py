@@ -1,4 +1,4 @@
-"""M1: files that are not what they should be: one sentence each, before anything is converted."""
+"""Files that are not what they should be: one sentence each, before anything is converted."""
 
 import json
 

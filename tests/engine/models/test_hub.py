@@ -1,4 +1,4 @@
-"""M3 on the hub's side: an endpoint on this machine, with revisions, gates and faults."""
+"""The side of the hub: an endpoint on this machine, with revisions, gates and faults."""
 
 import hashlib
 import json

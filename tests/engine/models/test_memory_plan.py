@@ -1,4 +1,4 @@
-"""M4, M5 and small GPUs: what fits is arithmetic, and what does not is refused with numbers before it is loaded."""
+"""What fits is arithmetic, and what does not is refused with numbers before it is loaded."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""M4: a draft may speak for a target only in the same words."""
+"""A draft may speak for a target only in the same words."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""M3, one connection at a time: whatever a server does, the file is whole, or a sentence says why not."""
+"""One connection at a time: whatever a server does, the file is whole, or a sentence says why not."""
 
 import hashlib
 from dataclasses import replace

@@ -96,7 +96,7 @@ def test_graphs_are_captured_largest_first_and_replayed_for_every_length():
 
 
 def test_where_memory_runs_out_in_growing_the_old_room_still_serves(monkeypatch):
-    """M5: the second layer finds no memory for a larger room; fewer rows go on in what there is."""
+    """The second layer finds no memory for a larger room; fewer rows go on in what there is."""
     stock, allocated = build(), FixedLayer._allocated
     plain, device = RaggedModel(copy.deepcopy(stock), VOCABULARY), open_device(stock)
     for model in (plain, device):
@@ -194,7 +194,7 @@ def test_a_captured_pass_asks_the_device_nothing(architecture):
 
 @pytest.mark.parametrize("drafter", ["none", "suffix", "draft-model"])
 def test_whole_answers_are_those_of_the_ragged_model(drafter):
-    """D5 behind the device's door: whatever was guessed, the tokens are those of plain decoding."""
+    """Behind the device's door: whatever was guessed, the tokens are those of plain decoding."""
     stock, prompt = build(spread=0.4), [3, 4, 5, 6, 3, 4, 5]
     sampling = Sampling(temperature=0.9, top_p=0.9, max_tokens=30)
     texts = []
@@ -226,7 +226,7 @@ def test_the_kernel_itself_in_the_interpreter():
 @pytest.mark.parametrize("rule", ["coupled", "rejection"])
 @pytest.mark.parametrize(("capture", "length"), [(Warm, 1), (Rerun, 3), (Refuse, 3)])
 def test_the_looped_draft_drafts_what_the_plain_one_does(capture, length, rule):
-    """D1 and D5: a draft equal to the target is always right, and one that is not changes no token."""
+    """A draft equal to the target is always right, and one that is not changes no token."""
     loops = pytest.importorskip("engine.sampler.drafters.draft_loop", reason="triton has no wheel for this platform")
     stock, prompt = build(spread=0.4), [3, 4, 5, 6]
     samplings = {1: Sampling(temperature=0.9, top_p=0.9), 2: Sampling(temperature=0), 3: Sampling(temperature=1.2)}

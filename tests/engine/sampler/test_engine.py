@@ -323,7 +323,7 @@ def test_a_model_that_fails_in_a_step_keeps_finished_candidates_and_the_next_run
 
 
 @pytest.mark.parametrize("drafter", ["none", "suffix", "draft-model", "hybrid"])
-def test_m5_out_of_memory_once_goes_on_with_half_the_batch_and_the_same_texts(talk, modules, drafter):
+def test_out_of_memory_once_goes_on_with_half_the_batch_and_the_same_texts(talk, modules, drafter):
     want = texts(talk([LOAD, Generate("a", request(5, drafter=drafter, tokens=30))]))
     for error in (RuntimeError(NO_MEMORY), MemoryError()):
         react = break_at_step(modules, 3, error, times=1)
@@ -337,7 +337,7 @@ def test_m5_out_of_memory_once_goes_on_with_half_the_batch_and_the_same_texts(ta
         assert max(after) <= 2
 
 
-def test_m5_out_of_memory_again_ends_the_run_with_numbers_and_the_next_one_works(talk, modules):
+def test_out_of_memory_again_ends_the_run_with_numbers_and_the_next_one_works(talk, modules):
     react = break_at_step(modules, 3, MemoryError(), times=2)
     events = talk([LOAD, Generate("a", request(6, tokens=30)), Generate("b", request())], react)
     first, second = of(RunFinished, events)

@@ -1,4 +1,4 @@
-"""M4, M5: what breaks at load, in prefill or in a step is a sentence and a kind; what is finished stays."""
+"""What breaks at load, in prefill or in a step is a sentence and a kind; what is finished stays."""
 
 import errno
 from functools import partial

@@ -1,4 +1,4 @@
-"""Nothing is left of a run that is over: case D17."""
+"""Nothing is left of a run that is over."""
 
 import gc
 import sys
@@ -71,7 +71,7 @@ def threads_of_ours():
 
 
 @pytest.mark.parametrize(("jobs", "cancel", "outcome"), [(20, False, "finished"), (100, True, "stopped")])
-def test_d17_memory_is_flat_and_nothing_is_left(play, jobs, cancel, outcome):
+def test_memory_is_flat_and_nothing_is_left(play, jobs, cancel, outcome):
     threads, rows, generations = threads_of_ours(), len(alive(Row)), len(alive(Generation))
     sizes, outcomes = play(jobs, cancel)
     assert outcomes == [outcome] * jobs

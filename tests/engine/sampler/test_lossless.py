@@ -1,4 +1,4 @@
-"""Speculation changes no token: cases D1, D2, D5, D6, D8, D11 to D16."""
+"""Speculation changes no token, whatever drafts, stops or runs beside it."""
 
 import copy
 import random
@@ -49,7 +49,7 @@ def plain(target, prompt, numbers, sampling, **options):
 @pytest.mark.parametrize("n", [1, 2, 8, 32])
 @pytest.mark.parametrize("length", [1, 2, 5, 9, 15])
 @pytest.mark.parametrize("rule", ["coupled", "rejection"])
-def test_d1_draft_equal_to_target_is_always_accepted(n, length, rule):
+def test_draft_equal_to_target_is_always_accepted(n, length, rule):
     model = build(dtype=torch.float64)
     prompt = random_prompt(1, 7)
     options = {"drafter": "draft-model", "draft": model, "policy": f"fixed:{length}", "rule": rule}
@@ -58,7 +58,7 @@ def test_d1_draft_equal_to_target_is_always_accepted(n, length, rule):
     assert [row.accepted / row.proposed for row in rows] == [1.0] * n
 
 
-def test_d1_holds_when_the_draft_lags_by_any_number_of_tokens():
+def test_an_equal_draft_is_accepted_when_it_lags_by_any_number_of_tokens():
     """Steps without drafts in between: the draft's cache catches up with whatever it missed."""
     model = build(dtype=torch.float64)
     prompt = random_prompt(2, 5)
@@ -69,7 +69,7 @@ def test_d1_holds_when_the_draft_lags_by_any_number_of_tokens():
     assert all(row.accepted == row.proposed > 10 for row in rows)
 
 
-def test_d1_holds_after_drafts_that_were_rejected():
+def test_an_equal_draft_is_accepted_after_drafts_that_were_rejected():
     """What the draft's cache read of them is forgotten, also when it is asked again only some tokens later."""
     model = build(dtype=torch.float64)
     prompt = random_prompt(15, 6)
@@ -95,7 +95,7 @@ def test_d1_holds_after_drafts_that_were_rejected():
 
 
 @pytest.mark.parametrize("length", [1, 4])
-def test_d2_nothing_after_the_end_token_is_shown_counted_or_ranked(target, length):
+def test_nothing_after_the_end_token_is_shown_counted_or_ranked(target, length):
     prompt = random_prompt(3, 6)
     (whole,) = plain(target, prompt, [1], GREEDY, max_tokens=20)
     firsts = [k for k in range(2 * length + 2) if whole.tokens.index(whole.tokens[k]) == k]
@@ -129,7 +129,7 @@ def regular(target):
 
 @pytest.mark.parametrize("sampling", [GREEDY, FREE], ids=["greedy", "sampled"])
 @pytest.mark.parametrize(("drafter", "policy"), WAYS)
-def test_d5_two_hundred_prompts_with_and_without_drafts(target, draft, regular, drafter, policy, sampling):
+def test_two_hundred_prompts_with_and_without_drafts(target, draft, regular, drafter, policy, sampling):
     accepted = 0
     for seed, n in PROMPTS:
         prompt = random_prompt(100 + seed)
@@ -143,7 +143,7 @@ def test_d5_two_hundred_prompts_with_and_without_drafts(target, draft, regular, 
 
 @pytest.mark.parametrize("packed", [True, False], ids=["packed", "padded"])
 @pytest.mark.parametrize(("drafter", "policy"), WAYS)
-def test_d6_a_row_is_the_same_whatever_runs_beside_it(target, draft, drafter, policy, packed):
+def test_a_row_is_the_same_whatever_runs_beside_it(target, draft, drafter, policy, packed):
     prompt = random_prompt(4, 11)
     (alone,) = plain(target, prompt, [1], FREE, max_tokens=30)
     options = {"drafter": drafter, "draft": draft, "policy": policy, "packed": packed}
@@ -160,7 +160,7 @@ def test_d6_a_row_is_the_same_whatever_runs_beside_it(target, draft, drafter, po
     assert len(cancelled[2].tokens) < 30
 
 
-def test_d6_a_row_that_joins_late_is_the_same(target, draft):
+def test_a_row_that_joins_late_is_the_same(target, draft):
     prompt = random_prompt(5, 8)
     want = plain(target, prompt, [1, 2], FREE)
     decoder = open_decoder(target, drafter="draft-model", draft=draft)
@@ -176,7 +176,7 @@ def test_d6_a_row_that_joins_late_is_the_same(target, draft):
 
 
 @pytest.mark.parametrize("n", [2, 5, 16])
-def test_d8_greedy_candidates_are_all_equal(target, draft, n):
+def test_greedy_candidates_are_all_equal(target, draft, n):
     prompt = random_prompt(6, 9)
     options = {"drafter": "draft-model", "draft": draft, "policy": "bass"}
     rows = decode(open_decoder(target, **options), prompt, new_rows(range(1, n + 1), prompt, sampling=GREEDY))
@@ -202,7 +202,7 @@ def looping(target):
 
 
 @pytest.mark.parametrize("name", PENALTIES)
-def test_d11_a_looping_model_with_a_penalty(looping, name):
+def test_a_looping_model_with_a_penalty(looping, name):
     prompt = random_prompt(7, 6)
     (loop,) = plain(looping, prompt, [1], GREEDY, max_tokens=60)
     period = len(set(loop.tokens[30:]))
@@ -228,7 +228,7 @@ def test_a_ladder_of_temperatures_is_each_candidate_at_its_own(target, draft, dr
 
 
 @pytest.mark.parametrize(("drafter", "policy"), WAYS)
-def test_d13_rows_of_one_and_of_sixty_tokens_in_one_batch(target, draft, drafter, policy):
+def test_rows_of_one_and_of_sixty_tokens_in_one_batch(target, draft, drafter, policy):
     prompt = random_prompt(13, 8)
     want = plain(target, prompt, [1, 2], FREE, max_tokens=90)
     decoder = open_decoder(target, drafter=drafter, draft=draft, policy=policy)
@@ -248,7 +248,7 @@ def test_d13_rows_of_one_and_of_sixty_tokens_in_one_batch(target, draft, drafter
 
 
 @pytest.mark.parametrize(("drafter", "policy"), WAYS)
-def test_d13_prompts_of_any_length_one_after_another(target, draft, drafter, policy):
+def test_prompts_of_any_length_one_after_another(target, draft, drafter, policy):
     decoder = open_decoder(target, drafter=drafter, draft=draft, policy=policy)
     prompts = [random_prompt(20 + length, length) for length in (5, 50, 7, 90)]
     for prompt in [*prompts, prompts[-1]]:  # and one of them twice
@@ -257,7 +257,7 @@ def test_d13_prompts_of_any_length_one_after_another(target, draft, drafter, pol
 
 
 @pytest.mark.parametrize(("drafter", "policy"), [("none", "fixed:0"), *WAYS])
-def test_d15_any_of_several_end_tokens_or_none(target, draft, drafter, policy):
+def test_any_of_several_end_tokens_or_none(target, draft, drafter, policy):
     """An end token in the prompt ends nothing."""
     options = {"drafter": drafter, "draft": draft, "policy": policy}
     whole = plain(target, random_prompt(14, 7), [1, 2, 3], FREE)
@@ -276,7 +276,7 @@ def test_d15_any_of_several_end_tokens_or_none(target, draft, drafter, policy):
 
 
 @pytest.mark.parametrize("rule", ["coupled", "rejection"])
-def test_d14_a_draft_with_a_smaller_vocabulary(target, rule):
+def test_a_draft_with_a_smaller_vocabulary(target, rule):
     """Ids that it does not know are read as another, and never drafted."""
     small = build(vocab_size=60, spread=0.4, seed=3)
     prompt = [70, 5, 96, 61, 8]
@@ -293,7 +293,7 @@ def test_d14_a_draft_with_a_smaller_vocabulary(target, rule):
 
 
 @pytest.mark.parametrize("shape", [{"num_hidden_layers": 1}, {"vocab_size": VOCABULARY + 30}], ids=["layer", "entries"])
-def test_d14_a_draft_of_one_layer_or_with_more_entries(target, shape):
+def test_a_draft_of_one_layer_or_with_more_entries(target, shape):
     """Entries that the target does not have are cut off, so they are never drafted."""
     prompt = random_prompt(16, 7)
     decoder = open_decoder(target, drafter="draft-model", draft=build(spread=0.4, seed=4, **shape), policy="fixed:3")
@@ -322,7 +322,7 @@ class Stubborn:
 
 
 @pytest.mark.parametrize("rule", ["coupled", "rejection"])
-def test_d12_every_draft_rejected_for_fifty_rounds(target, rule):
+def test_every_draft_rejected_for_fifty_rounds(target, rule):
     prompt = random_prompt(8, 6)
     want = plain(target, prompt, [1, 2], GREEDY, max_tokens=51)
 
@@ -339,7 +339,7 @@ def test_d12_every_draft_rejected_for_fifty_rounds(target, rule):
     assert [(row.proposed, row.accepted) for row in rows] == [(49, 0)] * 2
 
 
-def test_d12_rows_with_no_one_and_three_drafts_in_one_step(target, draft):
+def test_rows_with_no_one_and_three_drafts_in_one_step(target, draft):
     prompt = random_prompt(9, 6)
     decoder = open_decoder(target, drafter="draft-model", draft=draft)
     decoder.policy.plan = lambda rows: [[0, 1, 3][row.candidate % 3] for row in rows]
@@ -348,7 +348,7 @@ def test_d12_rows_with_no_one_and_three_drafts_in_one_step(target, draft):
     assert rows[2].proposed == 0 < rows[0].proposed < rows[1].proposed
 
 
-def test_d12_a_drafter_that_always_proposes_the_end_token(target):
+def test_a_drafter_that_always_proposes_the_end_token(target):
     prompt = random_prompt(10, 6)
     decoder = open_decoder(target, policy="fixed:3")
     decoder.drafter = Stubborn(lambda rows, counts: Proposals([[2] * count for count in counts]))
@@ -360,7 +360,7 @@ def test_d12_a_drafter_that_always_proposes_the_end_token(target):
 
 @pytest.mark.parametrize(("drafter", "policy"), [("none", "fixed:0"), *WAYS])
 @pytest.mark.parametrize("rule", ["coupled", "rejection"])
-def test_d16_mean_log_probability_equals_a_teacher_forced_pass(target, draft, drafter, policy, rule):
+def test_mean_log_probability_equals_a_teacher_forced_pass(target, draft, drafter, policy, rule):
     prompt = random_prompt(11, 9)
     options = {"drafter": drafter, "draft": draft, "policy": policy, "rule": rule}
     stock = copy.deepcopy(target)

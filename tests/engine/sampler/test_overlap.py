@@ -213,7 +213,7 @@ def test_stop_waits_for_no_step_that_is_under_way(stage):
 
 
 def test_a_failure_under_way_is_that_of_the_next_step(stage, modules):
-    """D/M5: what was done is told before, and with half as many rows it goes on."""
+    """Memory lacks: what was done is told before, and with half as many rows it goes on."""
     runs = []
     for door in (Ahead, RaggedModel):
         hooks = []

@@ -1,4 +1,4 @@
-"""Case D9: the rejection rule keeps the target's distribution, by enumeration; the tempting wrong rules do not."""
+"""The rejection rule keeps the target's distribution, by enumeration; the tempting wrong rules do not."""
 
 import itertools
 import math
@@ -80,7 +80,7 @@ def test_a_guessed_draft_leaves_the_target_distribution(name, sampling):
 
 
 def test_the_wrong_q_for_a_guess_is_caught():
-    """R3: a draft that is an argmax, judged by the softmax it came from, moves the output by a wide margin."""
+    """A draft that is an argmax, judged by the softmax it came from, moves the output by a wide margin."""
     p, q = from_probabilities(TARGETS["four"], WHOLE), from_probabilities(DRAFTS["four"], WHOLE)
     guess = int(as_dense(q, 4).argmax())
     assert total_variation(outcome_given(p, q, guess, 4), as_dense(p, 4)) > 0.1
@@ -131,14 +131,14 @@ def test_blocks_of_two_leave_the_joint_distribution():
     truth = torch.tensor([[chain(())[a] * chain((a,))[b] for b in (0, 1)] for a in (0, 1)], dtype=torch.float64)
     for count in (0, 1, 2):
         assert total_variation(whole_block(lambda drafts, count=count: count), truth) <= 1e-12
-    # R4: dropping a sampled draft because of its own value is not lossless ...
+    # Dropping a sampled draft because of its own value is not lossless ...
     assert total_variation(whole_block(lambda drafts: 0 if drafts[0] == 1 else 2), truth) > 0.05
     # ... while looking at an earlier token of the draft is.
     assert total_variation(whole_block(lambda drafts: 1 if drafts[0] == 1 else 2), truth) <= 1e-12
 
 
 def test_independent_tries_for_one_position_are_caught():
-    """R5: two proposals judged one after the other without updating the residual are biased."""
+    """Two proposals judged one after the other without updating the residual are biased."""
     p, q = from_probabilities(TARGETS["four"], WHOLE), from_probabilities(DRAFTS["four"], WHOLE)
     pd, qd = as_dense(p, 4), as_dense(q, 4)
     accept = (pd / qd).clamp(max=1)
@@ -149,7 +149,7 @@ def test_independent_tries_for_one_position_are_caught():
 
 
 def test_an_empty_residual_falls_back_to_the_target():
-    """R9: p = q leaves nothing; rounding must not turn that into a uniform draw or a NaN."""
+    """P = q leaves nothing; rounding must not turn that into a uniform draw or a NaN."""
     p = from_probabilities(TARGETS["four"], WHOLE)
     left = residual(p.ids, p.log_probs, p.ids, p.log_probs)
     torch.testing.assert_close(left, p.log_probs.exp())
@@ -200,7 +200,7 @@ PENALISED = Sampling(temperature=1.0, top_p=0.95, repetition_penalty=1.5, freque
 
 @pytest.mark.parametrize("drafter", ["draft model", "guess", "hybrid"])
 @pytest.mark.parametrize("sampling", [WHOLE, SHARP, PENALISED], ids=["whole", "sharp top-p", "penalised"])
-def test_d9_texts_of_a_whole_run_follow_the_target(drafter, sampling):
+def test_texts_of_a_whole_run_follow_the_target(drafter, sampling):
     """Planned, drafted, verified, accepted and committed by the real decoder: 4,000 rows of four tokens."""
     target, prompt, length = TableModel(3, sharpness=1.0), [0, 1], 4
     if drafter == "guess":

@@ -1,4 +1,4 @@
-"""The truncated distribution against the textbook's full sort, in float64: case D10."""
+"""The truncated distribution against the textbook's full sort, in float64."""
 
 import math
 
@@ -123,18 +123,18 @@ def test_greedy_among_sampled_rows_takes_one_of_equal_ids():
     assert found.ids[0, 0] == logits[0].argmax()
 
 
-def test_d10_top_k_of_one_equals_greedy():
+def test_top_k_of_one_equals_greedy():
     logits = random_logits(20, 97, 2.0)
     found = distributions(logits, Sampling(temperature=1.0, top_k=1, top_p=1.0))
     assert torch.equal(found.ids, distributions(logits, Sampling(temperature=0)).ids)
 
 
-def test_d10_top_p_never_leaves_the_nucleus():
+def test_top_p_never_leaves_the_nucleus():
     logits = torch.tensor([[0.4, 0.3, 0.2, 0.1]]).log()
     assert distributions(logits, Sampling(temperature=1, top_p=0.5)).ids.tolist() == [[0, 1]]
 
 
-def test_d10_min_p_on_a_peaked_and_on_a_flat_distribution():
+def test_min_p_on_a_peaked_and_on_a_flat_distribution():
     peaked = random_logits(20, 97, 2.0)
     peaked[range(20), peaked.argmax(-1)] += 1.0
     found = distributions(peaked, Sampling(temperature=1.0, top_p=1.0, min_p=0.9))

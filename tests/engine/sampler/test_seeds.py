@@ -1,4 +1,4 @@
-"""What a seed means: case D7."""
+"""What a seed means."""
 
 import math
 
@@ -28,7 +28,7 @@ def answers(pairs, temperature, rule="coupled"):
 
 
 @pytest.mark.parametrize("rule", ["coupled", "rejection"])
-def test_d7_the_same_seed_twice(rule):
+def test_the_same_seed_twice(rule):
     pairs = [(seed, 1) for seed in (0, 1, 2**63 - 1)]
     assert answers(pairs, 2.0, rule) == answers(pairs, 2.0, rule)
     twice = answers([*pairs, *pairs], 2.0, rule)
@@ -36,14 +36,14 @@ def test_d7_the_same_seed_twice(rule):
 
 
 @pytest.mark.parametrize("rule", ["coupled", "rejection"])
-def test_d7_seeds_and_candidates_differ(rule):
+def test_seeds_and_candidates_differ(rule):
     assert len(set(answers([(seed, 1) for seed in range(50)], 1.0, rule))) > 45  # 0 is a seed like any other
     assert len(set(answers([(7, number) for number in range(1, 51)], 1.0, rule))) > 45
 
 
 @pytest.mark.parametrize("purpose", [TOKEN, DRAFT, ACCEPT, RESIDUAL])
 @pytest.mark.parametrize("seed", [0, 12345, 2**63 - 1])
-def test_d7_draws_are_uniform(seed, purpose):
+def test_draws_are_uniform(seed, purpose):
     """Kolmogorov and Smirnov's test over the counters that a run uses: candidates times positions."""
     rows = new_rows(range(1, 33), PROMPT, seed=seed)
     counters = [counter_of(rows, [ahead] * len(rows), torch.device("cpu")) for ahead in range(100)]
@@ -56,7 +56,7 @@ def test_d7_draws_are_uniform(seed, purpose):
     assert ((draws > 0) & (draws < 1)).all()
 
 
-def test_d7_draws_of_different_purposes_know_nothing_of_each_other():
+def test_draws_of_different_purposes_know_nothing_of_each_other():
     positions = torch.arange(20_000)
     ones = torch.ones_like(positions)
     draws = torch.stack([uniform(ones, ones, positions, 0 * ones, p) for p in (TOKEN, DRAFT, ACCEPT, RESIDUAL)])

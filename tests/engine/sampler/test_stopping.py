@@ -1,4 +1,4 @@
-"""One cut for end tokens, stop strings and the length limit: cases D3, D4, D18 and D19 for the row."""
+"""One cut for end tokens, stop strings and the length limit, as a row makes it."""
 
 import pytest
 from tokenizers import Tokenizer
@@ -25,7 +25,7 @@ def commit(target, text, proposed=None):
 
 
 @pytest.mark.parametrize("block", range(1, 10))
-def test_d3_a_stop_string_at_every_offset_of_a_block(block):
+def test_a_stop_string_at_every_offset_of_a_block(block):
     text = "ABCDEFGHI"
     got = row(stop=["DEFGH"])
     for start in range(0, len(text), block):
@@ -35,7 +35,7 @@ def test_d3_a_stop_string_at_every_offset_of_a_block(block):
     assert (got.text, got.stop_reason, got.tokens) == ("ABC", "stop", [0, 1, 2])
 
 
-def test_d3_a_text_that_only_begins_like_a_stop_string():
+def test_a_text_that_only_begins_like_a_stop_string():
     got = row(stop=["DEFGH"])
     commit(got, "ABCDEF")
     assert got.text == "ABC"
@@ -46,26 +46,26 @@ def test_d3_a_text_that_only_begins_like_a_stop_string():
     assert got.text == "ABCDEFXDE"
 
 
-def test_d4_the_end_token_inside_a_block_that_crosses_the_limit():
+def test_the_end_token_inside_a_block_that_crosses_the_limit():
     got = row(eos=[5], max_tokens=3)
     got.commit([0, 1, 5, 2, 3], [-1.0] * 5, 4)
     assert (got.stop_reason, got.text, got.tokens) == ("stop", "AB", [0, 1, 5])
 
 
-def test_d4_the_end_token_one_past_the_limit():
+def test_the_end_token_one_past_the_limit():
     got = row(eos=[5], max_tokens=3)
     got.commit([0, 1, 2, 5], [-1.0] * 4, 3)
     assert (got.stop_reason, got.text) == ("length", "ABC")
 
 
-def test_d15_several_end_tokens():
+def test_several_end_tokens():
     for eos in (2, 7):
         got = row(eos=[2, 7])
         got.commit([0, eos, 1], [-1.0] * 3, 2)
         assert (got.stop_reason, got.text) == ("stop", "A")
 
 
-def test_d19_counts_stop_at_the_cut():
+def test_counts_stop_at_the_cut():
     got = row(eos=[9])
     got.commit([0, 9, 1, 2, 3, 4], [-0.5, -1.5, -9, -9, -9, -9], 5)
     assert (got.proposed, got.accepted, got.mean_log_prob) == (2, 2, -1.0)
@@ -151,7 +151,7 @@ TEXTS = ["naïve 日本語 🙂👩‍👩‍👧 e\u0301 end", "\ufeff\u00a0x\r
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("block", [1, 2, 3, 5])
-def test_d18_characters_split_over_blocks(byte_tokenizer, text, block):
+def test_characters_split_over_blocks(byte_tokenizer, text, block):
     ids = byte_tokenizer.encode(text).ids
     got = row(decode=byte_tokenizer.decode, max_tokens=500)
     for start in range(0, len(ids), block):
@@ -162,7 +162,7 @@ def test_d18_characters_split_over_blocks(byte_tokenizer, text, block):
     assert got.text == text
 
 
-def test_d18_a_run_that_ends_inside_a_character(byte_tokenizer):
+def test_a_run_that_ends_inside_a_character(byte_tokenizer):
     ids = byte_tokenizer.encode("ab🙂").ids[:-2]
     got = row(decode=byte_tokenizer.decode, max_tokens=len(ids))
     got.commit(ids, [-1.0] * len(ids))

@@ -210,7 +210,7 @@ STATUSES: dict[str, tuple[int, Any, str]] = {
     "several errors": (400, {"errors": [{"message": "a"}, {"message": "b"}]}, "refused the request (400): a; b."),
     "an error in an error": (400, {"error": {"error": {"message": "deep"}}}, "refused the request (400): deep."),
     "an error without words": (400, {"error": {"message": None, "code": 7}}, "refused the request (400)."),
-    "not payed": (402, {"error": {"message": "no credit"}}, "refused the request (402): no credit."),
+    "not paid": (402, {"error": {"message": "no credit"}}, "refused the request (402): no credit."),
     "not allowed there": (405, "", "knows no such model or address (405)."),
     "moved": (308, "", "says that it has moved (308); write the address where it is now."),
 }

@@ -437,7 +437,7 @@ time.sleep(60)
 
 @pytest.mark.parametrize("after", [1, 7, 16])
 def test_kill_9_loses_no_finished_candidate(file: Path, after: int) -> None:
-    """W3: a real kill in the middle of writing, with sixteen candidates."""
+    """A real kill in the middle of writing, with sixteen candidates."""
     with subprocess.Popen([sys.executable, "-c", KILLED, str(file)], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         told = [int(child.stdout.readline()) for _ in range(after)]

@@ -283,7 +283,7 @@ def test_what_was_drawn_and_what_was_not_in_one_line(seed):
 
 
 def test_where_nothing_is_left_of_p_it_is_drawn_from_itself():
-    """R9: q is above p everywhere, as rounding can make it; a rejected draft is then followed by a draw from p."""
+    """The draft's q is above p everywhere, as rounding can make it; what follows is drawn from p."""
     rows = 12
     logits = random_logits(2 * rows, 37, spread=1.0, seed=2)
     p = distributions(logits[::2], WAYS[6])
