@@ -91,7 +91,7 @@ def memory_total() -> int:
     limit = 1 << 62
     with contextlib.suppress(OSError, ValueError):  # no such group, or its limit is the word "max"
         limit = int(Path("/sys/fs/cgroup/memory.max").read_text())
-    return min(psutil.virtual_memory().total, limit)
+    return min(int(psutil.virtual_memory().total), limit)
 
 
 @functools.cache

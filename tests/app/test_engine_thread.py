@@ -5,7 +5,7 @@ import sys
 import threading
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PySide6.QtCore import QObject, QThread, Signal, Slot
 from pytestqt.qtbot import QtBot
@@ -97,6 +97,7 @@ def state(run: Run) -> dict[str, object]:
     return {**vars(run), "candidates": candidates, "ranking": run.ranking()}
 
 
+@settings(deadline=None)
 @given(runs())
 def test_a_run_comes_to_the_same_by_what_is_taken_as_by_every_word(said: list[Event | None]) -> None:
     request = Request("p", 1, candidates=3)

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QDialog, QPushButton
 
 from app import running
 from app.fitting import Fit, fit_of
+from app.item_models.models import size
 from engine.contract import BadRequest, BasslineError, Cancel, Generate, Load, Message, ModelChoice
 from engine.models import hub, sources
 from engine.models.names import find_entry
@@ -441,10 +442,10 @@ def test_fit_is_said_before_anything_is_loaded(on: Stage) -> None:
 def test_what_is_to_be_fetched_is_said_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BASSLINE_HOME", str(tmp_path))
     monkeypatch.setattr(hub, "cached_repository", lambda *_: None)
-    assert fit_of(ModelChoice(), 8).words.startswith("491 MB to fetch; ")
     default = find_entry("default")
     assert default is not None
     assert default.file is not None
+    assert fit_of(ModelChoice(), 8).words.startswith(f"{size(default.file.bytes)} to fetch; ")
     place = sources.place(default.file)
     place.parent.mkdir(parents=True)
     with place.open("wb") as file:
