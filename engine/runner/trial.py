@@ -369,14 +369,18 @@ async def can_fail(test: Test, plan: Plan, held: Held, store: Store) -> bool:
     async with plan.proving:
         if plan.proved is None:
             check = vacuity.ENTRY if plan.source.form == forms.CHECK else ""
+            own = replace(plan)  # what such a candidate cannot be kept apart from says nothing about real ones
+            passed = False
             for text in vacuity.candidates(plan.source):
                 nothing = Trial(
-                    replace(test, solution=text), plan, held, store, lambda result: None, False, brief=True, check=check
+                    replace(test, solution=text), own, held, store, lambda result: None, False, brief=True, check=check
                 )
                 report = await nothing.run()
+                if report.verdict == "infra":
+                    continue
                 if report.verdict not in ("pass", "pass-soft") and not nothing.unreached:
-                    plan.proved = True
+                    passed = False
                     break
-            else:
-                plan.proved = False
+                passed = True
+            plan.proved = not passed
         return plan.proved

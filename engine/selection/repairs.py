@@ -48,7 +48,8 @@ def replaced(code: str) -> str:
 
 def new_side(diff: str) -> str:
     """The text that a unified diff leads to, if it shows all of it: one stretch, from the first line on."""
-    kept, hunks = [], 0
+    kept: list[str] = []
+    hunks = 0
     for line in lines_of(diff):
         if hunk := _HUNK.match(line):
             hunks += 1

@@ -298,6 +298,11 @@ def test_smaller_tests_beside_others_may_need_no_candidate(bench: Bench) -> None
     assert len(report.tests) == 4
 
 
+def test_what_a_candidate_that_does_nothing_needs_is_not_asked_for_the_next_ones(bench: Bench) -> None:
+    tests = "import pytest\nfrom solution import add\ndef test_a():\n    assert add(1, 2) == pytest.approx(3)\n"
+    assert [bench.run(one, tests).verdict for one in (RIGHT, WRONG, RIGHT, WRONG)] == ["pass", "fail", "pass", "fail"]
+
+
 def test_commands_and_examples_must_be_able_to_fail(bench: Bench) -> None:
     assert bench.run(RIGHT, "$ true\n").why.startswith("Your commands cannot fail")
     assert bench.run("import sys\n", "input:\n1\noutput:\n").why.startswith("Your tests want no output at all")
