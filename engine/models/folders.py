@@ -144,7 +144,10 @@ def _header(file: Path) -> tuple[int, dict[str, Any]]:
         with file.open("rb") as opened:
             start = opened.read(8)
             if start + opened.read(15) == b"version https://git-lfs":
-                raise WrongFile(f"{file.name} is a Git LFS pointer, a few lines of text in place of the weights.")
+                raise WrongFile(
+                    f"{file.name} is a Git LFS pointer, a few lines of text in place of the weights; "
+                    "run git lfs pull in its folder, or fetch the model again."
+                )
             opened.seek(8)
             length = int.from_bytes(start, "little")
             header = json.loads(opened.read(length)) if 8 + length <= size else {}

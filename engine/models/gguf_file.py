@@ -127,7 +127,8 @@ def _check_beginning(path: Path) -> None:
         raise WrongFile(f"{path.name} cannot be read: {error.strerror}.") from error
     if start.startswith(_POINTER):
         raise WrongFile(
-            f"{path.name} is a Git LFS pointer, a few lines of text in place of the weights; fetch the file."
+            f"{path.name} is a Git LFS pointer, a few lines of text in place of the weights; "
+            "run git lfs pull, or fetch the file."
         )
     if not start.startswith(b"GGUF"):
         raise WrongFile(f"{path.name} is not a GGUF file.")

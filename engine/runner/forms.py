@@ -25,6 +25,18 @@ SCRIPT, PYTEST, CHECK, DOCTEST, EXAMPLES, COMMAND = "script", "pytest", "check",
 CHECKER = "check"  # the function of the form CHECK
 NO_TEST = "Your tests hold no test: write top-level asserts, or functions named test_..."
 LONGEST = 4 << 20  # characters of a test file, or of a candidate
+_SECTION = re.compile(
+    r"^(?=sample[ \t]|example[ \t]|.*:[ \t]*$)"  # a word that stands alone may be what a program prints
+    r"(?:(?:sample|example)[ \t]+)?(input|output)(?:[ \t]*\#?\d+)?[ \t]*:?[ \t]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_VALUES = re.compile(
+    r"(?:(?:example )?(?:input|output)[ \t]*:.*\S|[\w.]+\(.*\)[ \t]*(?:->|=>|→|⇒|➞)[ \t]*\S)", re.IGNORECASE
+)
+_ONLY_VALUES = (
+    "Your tests say what goes in and what comes out, but not in Python: write a line such as assert add(2, 3) == 5 for "
+    "each, or, for a program, input: and output: on lines of their own with the text below them."
+)
 _MOST_LOOKED_UP = 500  # names that are asked for because a string mentions them
 _LOOKED_UP = frozenset(("eval", "exec", "globals", "locals", "vars"))  # with them a name may stand in a string
 
@@ -78,7 +90,7 @@ def parse(text: str, form: str = "") -> TestSource:
     first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "").strip()
     if first.startswith("$ "):
         return _commands(text)
-    if first.lower() == "input:":
+    if _SECTION.fullmatch(first):
         return _examples(text)
     if form == DOCTEST:
         return _doctest(text)
@@ -118,6 +130,8 @@ def _parsed(text: str) -> tuple[ast.Module, tuple[str, ...], tuple[str, ...]]:
         tree = ast.parse(text, FILE)
         return tree, *_free_names(symtable.symtable(text, FILE, "exec"), _in_strings(tree))
     except SyntaxError as error:
+        if _VALUES.match((error.text or "").strip()):
+            raise BrokenTests(_ONLY_VALUES) from None
         line = f"line {error.lineno}: " if error.lineno else ""
         raise BrokenTests(f"Your tests do not parse: {line}{error.msg}.") from None
     except (ValueError, RecursionError, MemoryError) as error:
@@ -154,8 +168,8 @@ def _doctest(text: str) -> TestSource:
 
 
 def _examples(text: str) -> TestSource:
-    """Sections ``input:`` and ``output:`` in turn."""
-    pieces = re.split(r"^(input|output):[ \t]*$", text, flags=re.MULTILINE | re.IGNORECASE)
+    """Sections ``input:`` and ``output:`` in turn, with numbers or words before them, as sites of problems have it."""
+    pieces = _SECTION.split(text)
     names, bodies = [name.lower() for name in pieces[1::2]], pieces[2::2]
     if names[::2] != ["input"] * len(names[::2]) or names[1::2] != ["output"] * len(names[::2]):
         raise BrokenTests("Every section input: needs one section output: after it.")

@@ -48,6 +48,7 @@ class Ledger:
     collected: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()  # what pytest calls those; it means something when they were listed, without candidate
     skipped: dict[str, str] = field(default_factory=dict)  # by the tests' own marks: id -> reason
+    doomed: frozenset[str] = frozenset()  # those that a mark of the tests expects to fail
     problem: str = ""  # why the candidate or the tests could not be loaded
     problem_outcome: str = "error"
     reached: bool = False  # a check of the tests was reached, or they have none of their own to reach
@@ -120,6 +121,8 @@ class Ledger:
             self.shown = tuple(plain(str(name)) for name in shown) if isinstance(shown, list) else ()
             skipped = record.get("skipped")
             self.skipped = {str(k): plain(str(v)) for k, v in skipped.items()} if isinstance(skipped, dict) else {}
+            doomed = record.get("doomed")
+            self.doomed = frozenset(map(str, doomed)) if isinstance(doomed, list) else frozenset()
             if self.every and self.collected != self.every:
                 raise Tampered("the tests that ran are not the tests of the file")
         if kind in ("unimportable", "broken"):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.skipping import evaluate_skip_marks
+from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 
 from engine.runner import checks, forms
 from engine.runner.explain import LONGEST, explain, message
@@ -36,6 +36,7 @@ from engine.runner.watch import Watch
 
 Put = Callable[..., None]
 
+NO_LOOP = "pytest here cannot run async tests; call asyncio.run in them, or choose an environment with pytest-asyncio."
 SEVERITY = ("passed", "skipped", "failed", "error")
 OPTIONS = "-s --noconftest --import-mode=importlib -c pytest.ini --rootdir . --confcutdir ."
 WITHOUT = ("cacheprovider", "terminal", "faulthandler", "junitxml", "pastebin", "setuponly", "setupplan", "stepwise")
@@ -203,7 +204,7 @@ class Run:
         if self.broken:
             return
         if self.listing and any(map(_needs_a_loop, session.items)):
-            self.break_off("pytest here cannot run async tests")
+            self.break_off(NO_LOOP)
             session.items = []
             return
         if self.listing and (name := _passed_over()):
@@ -218,7 +219,8 @@ class Run:
             session.items = []
             return
         skips = {name: why for name, item in items.items() if (why := _skipped_by_mark(item)) is not None}
-        self.put("collected", ids=list(items), shown=[_short(item.nodeid) for item in self.names], skipped=skips)
+        shown, doomed = [_short(item.nodeid) for item in self.names], [n for n, i in items.items() if _must_fail(i)]
+        self.put("collected", ids=list(items), shown=shown, skipped=skips, doomed=doomed)
         if self.listing:
             session.items = []
         elif items:
@@ -367,6 +369,16 @@ def _skipped_by_mark(item: pytest.Item) -> str | None:
             return str(getattr(at, "__unittest_skip_why__", ""))
     skipped = evaluate_skip_marks(item)
     return None if skipped is None else skipped.reason
+
+
+def _must_fail(item: pytest.Item) -> bool:
+    """Whether a mark says that it will fail. That it does proves nothing, for or against a candidate."""
+    if getattr(getattr(item, "obj", None), "__unittest_expecting_failure__", False):
+        return True
+    try:
+        return evaluate_xfail_marks(item) is not None
+    except (Exception, pytest.fail.Exception):  # a condition that does not work is for its test to tell
+        return False
 
 
 def _names(items: list[pytest.Item]) -> dict[pytest.Item, str]:

@@ -265,7 +265,7 @@ async def _serve(never: bool) -> None:
     adopt()
     requests = asyncio.StreamReader(limit=_LONGEST_REQUEST)
     loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(requests), sys.stdin)
+    pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(requests), sys.stdin)
 
     def say(answer: Answer) -> None:
         try:
@@ -276,7 +276,10 @@ async def _serve(never: bool) -> None:
 
     # One core stays with the sampler, which the person is waiting for.
     slots = max(1, (os.cpu_count() or 1) - 1)
-    await Service(say, slots, None if never else cgroups.find(), never).serve(requests)
+    try:
+        await Service(say, slots, None if never else cgroups.find(), never).serve(requests)
+    finally:
+        pipe.close()  # else Python complains where PYTHONWARNINGS shows what was not closed
 
 
 def main() -> None:

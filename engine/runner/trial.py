@@ -1,6 +1,7 @@
 """One candidate against one test file: pairs of boxes, one after another, until every test has an outcome."""
 
 import asyncio
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +19,7 @@ IMPORTS = 5.0  # times the limit of one test: for importing the candidate, and f
 SLOWEST = 5.0  # times what the slowest passing candidate took for one test, where that is more than the limit
 LISTING_S = 30.0
 OWN_S = 10.0  # besides its limit, which is the candidate's: what a test's own code may take without a sign of life
+DOOMED = "Every test that ran is expected to fail, by its mark, and did: that proves nothing; take the mark off one."
 UNREACHED = "None of the checks in your tests was reached: that is not a pass."
 _CLOSING_S = 5.0  # for what a box does after its last test
 
@@ -27,7 +29,8 @@ class Plan:
     """A test file, understood without any candidate: its text, and the ids of its tests in order.
 
     ``shown``: what a person calls a test, by id, where that is not its id. ``skipped``: tests that the file itself
-    skips, and why; they are not run and do not count. ``needs``: why it cannot be kept apart from the candidate, or
+    skips, and why; they are not run and do not count. ``doomed``: those that it expects to fail; that they do does not
+    count either. ``needs``: why it cannot be kept apart from the candidate, or
     empty. ``slowest_s``: the longest that a passing candidate took for one test.
     """
 
@@ -35,6 +38,7 @@ class Plan:
     ids: tuple[str, ...]
     shown: Mapping[str, str] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
+    doomed: frozenset[str] = frozenset()
     needs: str = ""
     slowest_s: float = 0.0
     proved: bool | None = None  # whether the tests can fail, once that was tried
@@ -70,7 +74,8 @@ async def make_plan(text: str, held: Held, store: Store) -> Plan:
         raise forms.BrokenTests("Your tests skip every test; take the skip mark off one.")
     ids, shown = ledger.collected, ledger.shown
     unique = len(set(shown)) == len(ids) == len(shown)
-    return Plan(source, ids, dict(zip(ids, shown, strict=True)) if unique else {}, ledger.skipped, reason)
+    names = dict(zip(ids, shown, strict=True)) if unique else {}
+    return Plan(source, ids, names, ledger.skipped, ledger.doomed, reason)
 
 
 async def _listed(text: str, source: forms.TestSource, held: Held, store: Store) -> Ledger | None:
@@ -86,12 +91,22 @@ async def _listed(text: str, source: forms.TestSource, held: Held, store: Store)
     if not loaded and source.form == forms.SCRIPT and source.checks:
         return None
     if ledger.problem:
-        raise forms.BrokenTests(f"Your tests do not load: {ledger.problem}")
+        raise forms.BrokenTests(f"Your tests do not load: {ledger.problem}{_about_a_module(ledger.problem)}")
     if run.timed_out:
         raise forms.BrokenTests(f"Your tests take longer than {LISTING_S:.0f} s to load.")
     if not loaded:
         raise forms.BrokenTests("Your tests end the process while they are being loaded.")
     return ledger
+
+
+def _about_a_module(problem: str) -> str:
+    """What to do about a module that the tests import and that is not there."""
+    if (match := re.search(r"No module named '([\w.]+)'", problem)) is None:
+        return ""
+    return (
+        f"; if {match[1]} stands for the candidate's code, import solution instead, "
+        "and if it is a package, choose an environment that has it."
+    )
 
 
 def _task(solution: str | None, tests: str, form: str, **more: object) -> dict[str, object]:
@@ -136,12 +151,18 @@ class Trial:
                 self._heard(TestResult(name, "skipped", why))
             while await self._next_run(end + self.waited_s):
                 pass
-            counted = [r for name, r in self.results.items() if name not in self.plan.skipped]
+            counted = self._counted()
             complete = self.runs[-1].ledger.complete
-            passed = complete and all(r.outcome == "passed" for r in counted)
-            missed = complete and all(r.outcome == "passed" or r.why == checks.NOT_REACHED for r in counted)
+            passed = complete and counted != [] and all(r.outcome == "passed" for r in counted)
+            missed = (
+                complete
+                and counted != []
+                and all(r.outcome == "passed" or r.why == checks.NOT_REACHED for r in counted)
+            )
             self.unreached = missed and not (passed and any(run.ledger.reached for run in self.runs))
-            if passed and self.unreached:
+            if complete and not counted:
+                self.why = DOOMED
+            elif passed and self.unreached:
                 self.why = UNREACHED
             elif passed:
                 verdict = "pass-soft" if any(run.ledger.soft for run in self.runs) else "pass"
@@ -199,9 +220,14 @@ class Trial:
         self.results[result.id] = shown = replace(result, id=self.plan.shown.get(result.id, result.id))
         self.progress(shown)
 
+    def _counted(self) -> list[TestResult]:
+        """Results that say something about the candidate."""
+        plan = self.plan
+        named = ((name, self.results[name]) for name in plan.ids if name in self.results and name not in plan.skipped)
+        return [result for name, result in named if not (name in plan.doomed and result.outcome == "skipped")]
+
     def _has_failed(self) -> bool:
-        counted = (result for name, result in self.results.items() if name not in self.plan.skipped)
-        return self.brief and any(r.outcome != "passed" and r.why != checks.NOT_REACHED for r in counted)
+        return self.brief and any(r.outcome != "passed" and r.why != checks.NOT_REACHED for r in self._counted())
 
     def _settle_rest(self) -> None:
         """Tests that never ran share the fate of the last run."""
@@ -237,7 +263,7 @@ class Trial:
         )
 
     def _why_it_failed(self) -> str:
-        counted = [self.results[name] for name in self.plan.ids if name not in self.plan.skipped]
+        counted = self._counted()
         first = next((t for t in counted if t.outcome not in ("passed", "skipped")), None)
         if first is not None:
             any_ran = any(run.ledger.results for run in self.runs)
@@ -343,14 +369,18 @@ async def can_fail(test: Test, plan: Plan, held: Held, store: Store) -> bool:
     async with plan.proving:
         if plan.proved is None:
             check = vacuity.ENTRY if plan.source.form == forms.CHECK else ""
+            own = replace(plan)  # what such a candidate cannot be kept apart from says nothing about real ones
+            passed = False
             for text in vacuity.candidates(plan.source):
                 nothing = Trial(
-                    replace(test, solution=text), plan, held, store, lambda result: None, False, brief=True, check=check
+                    replace(test, solution=text), own, held, store, lambda result: None, False, brief=True, check=check
                 )
                 report = await nothing.run()
+                if report.verdict == "infra":
+                    continue
                 if report.verdict not in ("pass", "pass-soft") and not nothing.unreached:
-                    plan.proved = True
+                    passed = False
                     break
-            else:
-                plan.proved = False
+                passed = True
+            plan.proved = not passed
         return plan.proved

@@ -4,7 +4,6 @@ The first definition counts, and what belongs to it: steps that need each other 
 earlier one, and what only shows or checks the code is left out.
 """
 
-import html
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,17 +11,30 @@ from dataclasses import dataclass, replace
 from engine.selection.fences import ASIDE, MARKDOWN, PYTHON, lines_of
 from engine.selection.languages import EXTENSIONS
 from engine.selection.python_code import Python, parse_python
+from engine.selection.repairs import new_side, replaced, without_entities, without_numbers
 from engine.selection.unfenced import dedented, python_in, typed_in
 
 _MOST_BLOCKS = 200  # more than that are no steps of one answer
+# In the languages models answer in most: what stands above a block says what it is there for.
 _NOT_FOR_USE = re.compile(
     r"\b(?:wrong|incorrect|bad|buggy)\s+(?:way|version|example|code|implementation|solution|approach)\b"
-    r"|\b(?:don'?t|do not|never)\s+(?:do|write|use)\b|\bcommon (?:mistake|error|pitfall)",
+    r"|\b(?:don'?t|do not|never)\s+(?:do|write|use)\b|\bcommon (?:mistake|error|pitfall)"
+    r"|\bfalsche[rsn]?\s+(?:weg|fassung|version|code|lösung|beispiel|ansatz|variante)\b"
+    r"|\b(?:häufige|typische|verbreitete)r? fehler\b|\b(?:so nicht|nicht so)\b"
+    r"|\b(?:forma|manera|versión|código|solución|ejemplo|versão|solução|exemplo)\s+(?:incorrect|incorret|errad|erróne)[ao]"
+    r"|\berr(?:or común|o comum|eur (?:courante|fréquente))\b|\b(?:mauvaise?|incorrecte?)\s+(?:façon|version|exemple)\b"
+    r"|错误(?:的)?(?:写法|做法|示例|例子|代码|版本|方法|实现|用法)|反例|不要这样|常见错误|悪い例|間違った例|よくある間違い"
+    r"|неправильн\w+ (?:вариант|пример|код|способ|решение)",
     re.IGNORECASE,
 )
-_ALTERNATIVE = re.compile(r"\b(?:alternativ\w*|another|instead|option)\b", re.IGNORECASE)
+_ALTERNATIVE = re.compile(
+    r"\b(?:alternativ\w*|another|instead|option|autre|otra|outra|другой|иначе)\b|另一种|其他方法|替代|或者|別解|別の方法",
+    re.IGNORECASE,
+)
 _SHOWS_USE = re.compile(
-    r"\b(?:examples?|usage|use (?:it|this)|tests?|try|demo|for instance|call (?:it|this)|output|run (?:it|this))\b",
+    r"\b(?:examples?|usage|use (?:it|this)|tests?|try|demo|for instance|call (?:it|this)|output|run (?:it|this)"
+    r"|beispiel\w*|verwendung|aufruf|ausgabe|exemples?|utilisation|ejemplos?|uso|salida|exemplos?|saída"
+    r"|пример\w*|использовани\w+|тест\w*|вывод)\b|示例|例子|用法|使用方法|测试|输出|使い方|使用例|テスト|出力",
     re.IGNORECASE,
 )
 
@@ -67,7 +79,7 @@ def defines_something(blocks: Iterable[Block]) -> bool:
 def chosen(blocks: Sequence[Block]) -> Block | None:
     """The solution that these blocks make, as one block; None when none of them has code."""
     found = [block for block in blocks if block.code.strip()][:_MOST_BLOCKS]
-    parts = _parsed(found)
+    parts = _of_one_file(_parsed(found) or _parsed(map(_patched, found)))
     if solution := _steps(parts):
         return _joined(_completed(solution, parts))
     found = [block for block in found if block.language not in ASIDE] or found
@@ -87,7 +99,7 @@ def _parsed(blocks: Iterable[Block]) -> list[_Part]:
     for block in blocks:
         if not block.maybe_python or not block.code.strip() or block.language in ("bash", "sh", "shell", "diff"):
             continue
-        python = Python.of(block.code)
+        python = None if without_entities(block.code) else Python.of(block.code)
         if python is None and parts and block.code[:1] in (" ", "\t"):
             longer = _ended(parts[-1].block.code) + "\n" + block.code
             if python := Python.of(longer):
@@ -102,16 +114,35 @@ def _parsed(blocks: Iterable[Block]) -> list[_Part]:
 
 
 def _repaired(block: Block) -> tuple[Block, Python | None]:
-    """Code that stands too far in, is a transcript, or is written in HTML."""
-    versions = ["".join(dedented(lines_of(block.code))), typed_in(block.code)]
+    """Code that stands too far in, is a transcript, or is written as something else."""
+    versions = [without_entities(block.code), block.code, "".join(dedented(lines_of(block.code)))]
+    versions += [typed_in(block.code), without_numbers(block.code), replaced(block.code)]
     if not block.closed:
         versions.append("\n".join(python_in(block.code)))  # prose follows, and no fence between
-    if "&" in block.code:
-        versions.append(html.unescape(block.code))
     for version in versions:
-        if version.strip() and version != block.code and (python := Python.of(version)):
+        if version.strip() and (python := Python.of(version)):
             return replace(block, code=version), python
     return block, None
+
+
+def _patched(block: Block) -> Block:
+    """A diff as the code that it leads to."""
+    is_diff = block.language in ("", "diff", "patch")
+    return Block(new_side(block.code), "python", block.closed, block.caption) if is_diff else block
+
+
+def _of_one_file(parts: list[_Part]) -> list[_Part]:
+    """Where code in one block imports what another defines, as in files of their own, the import is not needed."""
+    merged = list(parts)
+    for at, part in enumerate(parts):
+        python = part.python
+        shows = python.is_tests or python.is_demonstration or _SHOWS_USE.search(part.block.caption)
+        if shows or not python.definitions or not python.only_defines:
+            continue
+        code = python.without_imports_of(_union(p.python.definitions for p in parts if p is not part))
+        if code != part.block.code and (shorter := Python.of(code)):
+            merged[at] = _Part(replace(part.block, code=code), shorter)
+    return merged
 
 
 def _steps(parts: Sequence[_Part]) -> list[_Part]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from engine.selection.choice import Block, chosen, defines_something
 from engine.selection.fences import MARKDOWN, PYTHON
 from engine.selection.python_code import parse_python
+from engine.selection.repairs import strings_in_json
 from engine.selection.scanner import Found, Scanner, scan
 from engine.selection.unfenced import is_code, looks_like_code, python_in
 
@@ -76,6 +77,8 @@ def _solution_of(answer: str, scanner: Scanner) -> CodeBlock:
     spoken = scanner.outside
     if not found and not any(answer[begins:ends].strip() for begins, ends in spoken):
         return _end_of_thought(answer, scanner)
+    if (inner := _in_json(found, "".join(answer[begins:ends] for begins, ends in spoken))) is not None:
+        return inner
     if found:
         first = scanner.found[0]
         before = [span for span in spoken if span[1] <= first.begins]
@@ -90,6 +93,17 @@ def _solution_of(answer: str, scanner: Scanner) -> CodeBlock:
     if taken.language in MARKDOWN and blocks(taken.code):
         return solution(taken.code)  # the answer came wrapped in a block of Markdown
     return CodeBlock(taken.code, taken.language, taken.closed)
+
+
+def _in_json(found: list[Block], spoken: str) -> CodeBlock | None:
+    """The code in an answer that is nothing but a JSON object, as a schema or a tool wants it."""
+    if len(found) > 1 or (found and found[0].language not in ("", "json")):
+        return None
+    for text in strings_in_json(found[0].code if found else spoken):
+        block = solution(text)
+        if defines_something([Block(block.code)]):
+            return block
+    return None
 
 
 def _bare(answer: str, spans: Iterable[tuple[int, int]]) -> list[Block]:

@@ -4,10 +4,13 @@ import ast
 import builtins
 import re
 import symtable
+import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+
+from engine.selection.fences import lines_of
 
 _LARGEST_PARSED = 200_000  # characters; above it a code is compared by its text only
 _BUILTINS = frozenset(dir(builtins)) | {"__name__", "__file__", "__doc__", "__package__", "__spec__", "__builtins__"}
@@ -115,11 +118,33 @@ class Python:
                 used |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} - {node.name}
         return self.definitions - used
 
+    @cached_property
+    def only_defines(self) -> bool:
+        """Nothing happens when it is imported; as a program it may do something."""
+        return not any(
+            not isinstance(node, _Definition | ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign)
+            and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+            and not (isinstance(node, ast.If) and "__name__" in ast.unparse(node.test))
+            for node in self.tree.body
+        )
+
     def imports_by_module(self) -> Iterator[frozenset[str]]:
-        """The names of each ``from ... import``."""
+        """The names of each ``from ... import`` of a module that may be the answer's own."""
+        for node in self._own_imports():
+            yield frozenset(alias.name for alias in node.names)
+
+    def without_imports_of(self, names: frozenset[str]) -> str:
+        """The code without each ``from ... import`` that is for ``names`` alone, and renames none."""
+        lines = lines_of(self.code)
+        for node in self._own_imports():
+            if all(alias.name in names and alias.asname in (None, alias.name) for alias in node.names):
+                lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
+        return "".join(lines)
+
+    def _own_imports(self) -> Iterator[ast.ImportFrom]:
         for node in self.tree.body:
-            if isinstance(node, ast.ImportFrom):
-                yield frozenset(alias.name for alias in node.names)
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] not in sys.stdlib_module_names:
+                yield node
 
     @cached_property
     def wants_future(self) -> bool:

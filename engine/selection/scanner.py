@@ -25,6 +25,7 @@ from engine.selection.fences import (
 _END_OF_TURN = re.compile(
     r"(?:<\|(?:return|end|call|im_end|endoftext|eot_id|end_of_solution|end_response)\|>)+\s*\Z", re.I
 )
+_NEXT_TURN = re.compile(r"<\|(?:return|im_end|endoftext|eot_id|end_of_text)\|>\s*\Z|<end_of_turn>\s*\Z", re.I)
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Scanner:
         self._caption = ""
         self._fallback: tuple[int, int, int, bool] | None = None  # of a block that nothing else closes
         self._trusts_quotes, self._counts_marks = True, True
+        self._turn_is_over = False  # the model went on to write the next turns, which are no part of its answer
 
     @property
     def thinks(self) -> bool:
@@ -78,6 +80,8 @@ class Scanner:
 
     def take(self, line: str, at: int) -> None:
         """Look at the line that begins at ``at``."""
+        if self._turn_is_over:
+            return
         if self._closer is not None:
             if end := self._closer.search(line):
                 self._closer = None
@@ -88,6 +92,8 @@ class Scanner:
             self._inside(line, at)
         else:
             self._outside(line, at)
+        if self.found and self.fence is None and self._closer is None and "<" in line:
+            self._turn_is_over = self._turn_is_over or _NEXT_TURN.search(line) is not None
 
     def fall_back(self) -> int | None:
         """At the end of the answer: close the open block where it might have been meant to end.

@@ -9,7 +9,7 @@ from engine.selection.python_code import parse_python
 
 _GOES_ON = re.compile(r"(?:else|elif|except|finally|case)\b|[)\]}]")
 _SURELY_CODE = re.compile(r"(?:async[ \t]+def|def|class)[ \t]+\w|import[ \t]+\w|from[ \t]+[\w.]+[ \t]+import\b|@\w")
-_PROMPT = re.compile(r"[ \t]*(>>>|\.\.\.)(?: |$)")
+_PROMPT = re.compile(r"[ \t]*(>>>|\.\.\.:?|In \[\d*\]:)(?: |$)")  # of Python and of IPython
 _LITERAL_OR_COMMENT = re.compile(r"""\#.*|"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?""", re.DOTALL)
 _LOOKS_LIKE_CODE = re.compile(
     r"\s*(?:(?:async\s+)?def\s+\w+\s*\(|class\s+\w+.*[:{]|import\s+[\w.{]+;?\s*$|from\s+\S+\s+import\b|@\w+|#include\b|"
@@ -158,7 +158,7 @@ def dedented(lines: Sequence[str]) -> list[str]:
 
 def _typed(lines: Sequence[str]) -> list[str]:
     typed = [line[match.end() :] for line in lines if (match := _PROMPT.match(line.rstrip("\r\n")))]
-    if not any(line.lstrip().startswith(">>>") for line in lines):
+    if not any(line.lstrip().startswith((">>>", "In [")) for line in lines):
         return []
     code = "".join(typed)
     return [code] if parse_python(code) else []

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field, replace
 
 from engine.contract import Sampling
-from engine.server.stream import Piece
+from engine.server.stream import Piece, well_formed
 from engine.text_end import TextEnd
 
 # What servers say besides "stop", by a part of the word: each has words of its own, such as model_length, MAX_TOKENS or
@@ -38,6 +38,7 @@ class Candidate:
     stop_reason: str = ""
     finished_s: float = 0.0
     _log_probs: list[float] = field(default_factory=list)
+    _half: str = ""  # of a character whose other half comes in the next piece
 
     def __post_init__(self) -> None:
         self._text_end = TextEnd(self.sampling.stop, self.sampling.code_stop, self.before)
@@ -65,7 +66,7 @@ class Candidate:
         self.tokens += piece.tokens
         self._log_probs += piece.log_probs
         self.goes_on = self.goes_on or bool(self.finish and piece.text)
-        text, stopped = self._text_end.feed(piece.text)
+        text, stopped = self._text_end.feed(self._whole_characters(piece.text))
         self.text += text
         if piece.finish:
             self.said_why, self.finish = piece.finish, self._finish(piece.finish, bool(piece.text))
@@ -81,6 +82,13 @@ class Candidate:
         if _TOOLS.search(self.said_why):
             return "called a tool instead of writing an answer"
         return f"gave up in the middle of a text ({self.said_why})"
+
+    def _whole_characters(self, text: str) -> str:
+        """Some servers cut their texts between the two halves of a character; half of one cannot be kept or shown."""
+        text, self._half = self._half + text, ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return well_formed(text)
 
     def _finish(self, said: str, more: bool) -> str:
         if _BROKEN.search(said) or (_TOOLS.search(said) and not (self._text_end.length or more)):

@@ -68,7 +68,7 @@ class Client:
             text = await _beginning(response, _LIST_BYTES)
         try:
             entries = listed(json.loads(text.removeprefix("\ufeff")))
-        except ValueError:
+        except (ValueError, RecursionError):
             entries = None
         if entries is None:
             raise faults.NoSuchSpeech(
@@ -112,15 +112,19 @@ class Client:
         raise faults.NotThere(f"{self.server.host} sends every request on in a circle; look at the address.")
 
     async def _chunks(self, response: httpx2.Response) -> AsyncIterator[Chunk]:
-        reader = EventReader()
+        reader, kinds = EventReader(), set[bool]()  # of the events: whether they are of this interface
         try:
             async for data in response.aiter_bytes():
                 for event in reader.feed(data):
                     yield (chunk := self._chunk(event))
                     if chunk.last:
                         return
+                    kinds.add(_is_of_chat(event))
             for event in reader.end():
                 yield self._chunk(event)
+                kinds.add(_is_of_chat(event))
+            if kinds == {False}:  # nothing of it was understood
+                raise faults.no_such_speech(self.server.host)
             if reader.is_json:  # a whole answer has its end in itself: nobody writes [DONE] behind it
                 yield Chunk(last=True)
         except Damaged as damaged:
@@ -164,6 +168,11 @@ class Client:
         if isinstance(fault, faults.Refused | faults.Failing):
             fault.said = self._token.hide(fault.said)
         return fault
+
+
+def _is_of_chat(event: Event) -> bool:
+    """Whether it is an event of OpenAI's older interface, rather than of another one."""
+    return not isinstance(event, dict) or "choices" in event or "usage" in event
 
 
 def listed(data: Any) -> list[dict[str, Any]] | None:

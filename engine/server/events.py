@@ -142,7 +142,7 @@ class EventReader:
 def _parsed(text: str) -> Iterator[Event]:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Damaged("" if text.lstrip()[:1] in ("{", "[", "<") else text) from None
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, dict):
@@ -154,14 +154,14 @@ def _parsed(text: str) -> Iterator[Event]:
 def _value(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text.strip()
 
 
 def _is_json(text: str) -> bool:
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

@@ -11,6 +11,7 @@ import httpx2
 from engine.contract import BasslineError
 from engine.network import certificates
 from engine.network.proxies import Proxy
+from engine.server.stream import well_formed
 
 _GIVE_TOKEN = "give it one under Servers, or by 'servers add'"
 _WORDS = ("error", "message", "detail", "msg", "errors", "error_msg", "error_message", "status_msg", "reason", "title")
@@ -144,10 +145,10 @@ def no_such_speech(host: str) -> NoSuchSpeech:
 def words_of(body: str) -> str:
     """What a server says in an error, on one line: OpenAI's form, FastAPI's, a bare message, or plain text."""
     try:
-        data = json.loads(body)
-    except ValueError:
-        return "" if "<" in body[:200] else _short(body)  # a web page says nothing to a person
-    return _short(_words(data))
+        words = _words(json.loads(body))
+    except (ValueError, RecursionError):
+        words = "" if "<" in body[:200] else body  # a web page says nothing to a person
+    return _short(well_formed(words))
 
 
 def _words(data: object) -> str:

@@ -70,6 +70,11 @@ def error_in(data: dict[str, Any]) -> Any:
     return None
 
 
+def well_formed(text: str) -> str:
+    """``text`` as it can be written: halves of characters that JSON allows become whole ones, or U+FFFD."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def _is_error(value: Any) -> bool:
     """Some servers send the field with every chunk, and nothing in it."""
     if isinstance(value, dict):
@@ -114,9 +119,8 @@ def _log_probs(logprobs: Any) -> tuple[float, ...]:
 def _text(value: Any) -> str:
     """A text, or those of its parts that are answer: some servers send a list of typed parts."""
     if isinstance(value, list):
-        parts = (
-            part for part in value if isinstance(part, dict) and part.get("type", "text") in ("text", "output_text")
-        )
+        parts = ({"text": part} if isinstance(part, str) else part for part in value)
+        parts = (part for part in parts if isinstance(part, dict) and part.get("type", "text") in _ANSWER_PARTS)
         return "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
     return value if isinstance(value, str) else ""
 

@@ -132,6 +132,12 @@ def test_a_star_import_may_stand_under_another_statement() -> None:
         assert source.borrowed == ("add",)
 
 
+ONLY_VALUES = (
+    "Your tests say what goes in and what comes out, but not in Python: write a line such as assert add(2, 3) == 5 for "
+    "each, or, for a program, input: and output: on lines of their own with the text below them."
+)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -143,6 +149,8 @@ def test_a_star_import_may_stand_under_another_statement() -> None:
             "# nothing\nprint('10 passed')",
             "Your tests hold no test: write top-level asserts, or functions named test_...",
         ),
+        ("Input: nums = [2, 7], target = 9\nOutput: [0, 1]\n", ONLY_VALUES),
+        ("add(1, 2) -> 3\nadd(2, 2) -> 4\n", ONLY_VALUES),
         ("def f(): return 1", "Your tests hold no test: write top-level asserts, or functions named test_..."),
     ],
 )
@@ -158,6 +166,7 @@ def test_text_that_is_too_deep_is_refused_not_fatal(text: str) -> None:
         forms.parse(f"assert {text}")
 
 
+TWO = ["example 1", "example 2"]
 OTHER_FORMS = [
     ("def check(candidate):\n    assert candidate(1)\n", forms.CHECK, ["check(candidate)"]),
     ("def check(candidate):\n    assert candidate(1)\ncheck(f)\n", forms.SCRIPT, ["line 3"]),
@@ -165,6 +174,8 @@ OTHER_FORMS = [
     ("Some words.\n\n    >>> f(1)\n    2\n", forms.DOCTEST, ["line 3"]),
     ('"""\n>>> f(1)\n2\n"""\n', forms.DOCTEST, ["line 2"]),
     ("# two\ninput:\n1\noutput:\n2\nInput:\n\noutput:\n", forms.EXAMPLES, ["example 1", "example 2"]),
+    ("Sample Input 1:\n1\nSample Output 1:\n2\n\nSample Input 2\n3\nSample Output 2\n4\n", forms.EXAMPLES, TWO),
+    ("Input 1:\n1\nOutput 1:\n2\nExample input\n3\nExample output\n4\n", forms.EXAMPLES, TWO),
     ("# how\n$ python solution.py\n\n$ true\n", forms.COMMAND, ["python solution.py", "true"]),
 ]
 
@@ -178,6 +189,10 @@ def test_every_form_is_recognized(text: str, form: str, names: list[str]) -> Non
 def test_what_a_doctest_uses_is_borrowed_and_an_example_is_kept_byte_for_byte() -> None:
     assert forms.parse(">>> f(len([g]))\n2\n").borrowed == ("f", "g")
     assert forms.parse("input:\n 1 \n\noutput:\n2").examples == (forms.Example(" 1 \n\n", "2"),)
+
+
+def test_a_word_that_a_program_prints_begins_no_section() -> None:
+    assert forms.parse("input:\n1\noutput:\nInput 1\noutput\n").examples == (forms.Example("1\n", "Input 1\noutput\n"),)
 
 
 @pytest.mark.parametrize(

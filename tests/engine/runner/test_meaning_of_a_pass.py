@@ -161,6 +161,15 @@ TELLING = {
     "xfail": (
         "from solution import add\nimport pytest\n@pytest.mark.xfail\ndef test_a():\n    assert add(1, 2) == 3\n"
     ),
+    "xfail beside a test": (
+        "from solution import add\nimport pytest\n@pytest.mark.xfail(reason='later')\n"
+        "def test_a():\n    assert add(1, 2) == 4\ndef test_b():\n    assert add(1, 2) == 3\n"
+    ),
+    "expected failure of unittest beside a test": (
+        "import unittest\nfrom solution import add\nclass T(unittest.TestCase):\n    @unittest.expectedFailure\n"
+        "    def test_a(self):\n        self.assertEqual(add(1, 2), 4)\n"
+        "    def test_b(self):\n        self.assertEqual(add(1, 2), 3)\n"
+    ),
     "counted exit": (
         "from solution import add\nimport sys\nfailed = 0\nfor a, b, c in [(1, 2, 3), (2, 2, 4)]:\n"
         "    if add(a, b) != c:\n        failed += 1\nprint(failed)\nsys.exit(1 if failed else 0)\n"
@@ -292,6 +301,14 @@ def test_the_sentence_says_which_assert_was_kept_quiet(bench: Bench) -> None:
     )
 
 
+def test_what_a_candidate_makes_of_a_test_while_it_runs_still_counts(bench: Bench) -> None:
+    tests = "import pytest, solution\ndef test_a(): assert solution.add(1, 2) == 3\n"
+    tests += (
+        "def test_b():\n    if not hasattr(solution, 'sub'): pytest.xfail('none')\n    assert solution.sub(3, 2) == 1\n"
+    )
+    assert bench.run(RIGHT, tests).verdict == "fail"
+
+
 def test_a_script_that_leaves_before_its_checks_has_not_passed_them(bench: Bench) -> None:
     report = bench.run(RIGHT, "import sys\nassert add(1, 2) == 3\nsys.exit(0)\nassert add(2, 2) == 4\n")
     assert [test.outcome for test in report.tests] == ["passed", "failed"]
@@ -317,6 +334,11 @@ def test_smaller_tests_beside_others_may_need_no_candidate(bench: Bench) -> None
     report = bench.run(RIGHT, tests)
     assert report.verdict == "pass", report
     assert len(report.tests) == 4
+
+
+def test_what_a_candidate_that_does_nothing_needs_is_not_asked_for_the_next_ones(bench: Bench) -> None:
+    tests = "import pytest\nfrom solution import add\ndef test_a():\n    assert add(1, 2) == pytest.approx(3)\n"
+    assert [bench.run(one, tests).verdict for one in (RIGHT, WRONG, RIGHT, WRONG)] == ["pass", "fail", "pass", "fail"]
 
 
 def test_commands_and_examples_must_be_able_to_fail(bench: Bench) -> None:

@@ -203,7 +203,7 @@ CASES: dict[str, tuple[str, str, Sequence[str], str]] = {
         ADD,
         "import pytest\n@pytest.mark.xfail\ndef test_a(): assert add(1, 2) == 4\n",
         ["skipped"],
-        "",
+        "take the mark off",
     ),
     "unexpected pass": (
         ADD,
@@ -330,7 +330,11 @@ def test_parametrized_tests_are_shown_as_pytest_calls_them(bench: Bench) -> None
 
 def test_async_tests_that_nothing_here_can_run_are_no_candidate_s_fault(bench: Bench) -> None:
     report = bench.run(ADD, "async def test_a(): assert add(1, 2) == 3\n")
-    assert (report.verdict, report.why) == ("infra", "Your tests do not load: pytest here cannot run async tests")
+    assert report.verdict == "infra"
+    assert report.why == (
+        "Your tests do not load: pytest here cannot run async tests; "
+        "call asyncio.run in them, or choose an environment with pytest-asyncio."
+    )
 
 
 def test_a_test_that_hangs_is_marked_and_the_others_go_on(bench: Bench) -> None:
@@ -391,6 +395,13 @@ BROKEN_TESTS = {
     "class TestNothing:\n    pass\n": "Your tests hold no test: write top-level asserts, or functions named test_...",
     "def test_a(no_such_fixture): pass\nprint(": "Your tests do not parse: line 2",
 }
+
+
+@pytest.mark.parametrize("name", ["my_module", "app.calculator"])
+def test_a_module_that_is_not_there_is_told_what_to_do_about(name: str, bench: Bench) -> None:
+    report = bench.run(ADD, f"from {name} import add\n\ndef test_add():\n    assert add(1, 2) == 3\n")
+    assert report.verdict == "infra"
+    assert f"if {name.partition('.')[0]} stands for the candidate's code, import solution instead" in report.why
 
 
 @pytest.mark.parametrize("tests", BROKEN_TESTS)

@@ -1,5 +1,7 @@
 """Answers as models really write them: their code runs and is right."""
 
+import json
+
 import pytest
 
 from engine.selection.code_blocks import solution
@@ -172,6 +174,40 @@ FENCES = {
     "a tag": f"<python>\n{ADD}</python>\n",
     "LaTeX": f"\\begin{{lstlisting}}[language=Python]\n{ADD}\\end{{lstlisting}}\nDone.\n",
     "minted": f"\\begin{{minted}}{{python}}\n{ADD}\\end{{minted}}\n",
+    "escaped for HTML, where that parses too": f"```python\n{ADD.replace('a + b', '(a &lt; 9 or a) and a + b')}```\n",
+    "escaped for HTML, preformatted, where that parses too": (
+        f"<pre><code>{ADD.replace('a + b', '(a &lt; 9 or a) and a + b')}</code></pre>\n"
+    ),
+    "numbered lines": "```python\n1 def add(a, b):\n2     return a + b\n```\n",
+    "numbered lines, a bar": "```python\n 9 | def add(a, b):\n10 |     return a + b\n```\n",
+    "a transcript of IPython": (
+        "```python\nIn [1]: def add(a, b):\n   ...:     return a + b\n   ...:\n\nIn [2]: add(1, 2)\nOut[2]: 3\n```\n"
+    ),
+    "a transcript of IPython, no fence": (
+        "In [1]: def add(a, b):\n   ...:     return a + b\n   ...:\n\nIn [2]: add(1, 2)\nOut[2]: 3\n"
+    ),
+    "an edit": (
+        "add.py\n```python\n<<<<<<< SEARCH\ndef add(a, b):\n    return a - b\n=======\n"
+        + ADD
+        + ">>>>>>> REPLACE\n```\n"
+    ),
+    "a diff": (
+        "```diff\n--- a/add.py\n+++ b/add.py\n@@ -1,2 +1,2 @@\n"
+        " def add(a, b):\n-    return a - b\n+    return a + b\n```\n"
+    ),
+    "a diff of a new file, language not named": "```\n+def add(a, b):\n+    return a + b\n```\n",
+    "JSON": f"{json.dumps({'code': ADD, 'explanation': 'It adds two numbers, whatever they are, and nothing more.'})}",
+    "JSON, in a fence": f"```json\n{json.dumps([{'why': 'It adds.', 'code': ADD}], indent=2)}\n```\n",
+    "JSON that holds a fence": json.dumps({"answer": f"Here:\n{BLOCK}"}),
+    "JSON behind a thought": "<think>\nEasy.\n</think>\n" + json.dumps({"code": ADD}),
+    "the call of a tool": (
+        "<tool_call>\n" + json.dumps({"name": "write", "arguments": {"code": ADD}}) + "\n</tool_call>\n"
+    ),
+    "the next turns behind it": (
+        f"{BLOCK.rstrip()}<|im_end|>\n<|im_start|>user\nNow wrong<|im_end|>\n"
+        f"<|im_start|>assistant\n```python\n{WRONG}```\n"
+    ),
+    "the next turns behind it, on a line": f"{BLOCK}\nDone.<|eot_id|>\n\nuser\n\n```python\n{WRONG}```\n",
     "written in HTML, in a fence": f"```python\n{ADD.replace('a + b', '(a &lt; 9 and a) + b')}```\n",
     "within a line": "Use `add = lambda a, b: a + b` for `a` and `b`.\n",
     "answer tags around it": f"<answer>\n{BLOCK}</answer>\n",
@@ -304,6 +340,72 @@ def test_a_complete_later_version_stands_alone() -> None:
 def test_what_is_shown_as_a_mistake_does_not_replace_the_code() -> None:
     wrong = "def add(a, b):\n    return a - b\n"
     assert solution(f"{BLOCK}\nA common mistake:\n\n```python\n{wrong}```\n").code == ADD
+
+
+@pytest.mark.parametrize(
+    "caption",
+    [
+        "错误的写法（不要这样）：",
+        "常见错误：",
+        "Häufiger Fehler (so nicht):",
+        "Ein falsches Beispiel:",
+        "Versión incorrecta:",
+        "Erreur fréquente :",
+        "よくある間違い:",
+        "Неправильный вариант:",
+    ],
+)
+def test_a_mistake_is_known_in_other_languages(caption: str) -> None:
+    wrong = "def add(a, b):\n    return a - b\n"
+    assert solution(f"{BLOCK}\n{caption}\n\n```python\n{wrong}```\n").code == ADD
+
+
+@pytest.mark.parametrize(
+    "caption",
+    ["正确的写法：", "Das war falsch. Die verbesserte Fassung:", "Esto es incorrecto. Versión corregida:", "Corrigé :"],
+)
+def test_a_correction_replaces_the_code_in_other_languages(caption: str) -> None:
+    wrong = "def add(a, b):\n    return a - b\n"
+    assert solution(f"```python\n{wrong}```\n{caption}\n\n{BLOCK}").code == ADD
+
+
+def test_code_in_two_files_becomes_one() -> None:
+    helper, rest = (
+        "def square(x):\n    return x * x\n",
+        "def f(a, b):\n    return int((square(a) + square(b)) ** 0.5)\n",
+    )
+    for line in ("from utils import square\n\n", "from .utils import (\n    square,\n)\n"):
+        guard = '\nif __name__ == "__main__":\n    print(f(3, 4))\n'
+        answer = f"utils.py\n```python\n{helper}```\nsolution.py\n```python\n{line}{rest}{guard}```\n"
+        assert space_of(answer)["f"](3, 4) == 5  # type: ignore[operator]
+
+
+def test_what_is_imported_from_the_library_is_not_the_answer_s_own() -> None:
+    answer = fenced("def gcd(a, b):\n    return a\n", "from math import gcd\n\ndef f(a, b):\n    return gcd(a, b)\n")
+    assert "from math import gcd" in solution(answer).code
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import html\n\ndef escape(s):\n    return s.replace('<', '&lt;')  # & becomes &amp;\n",
+        "def mask(a, lt):\n    return a & lt\n",
+        'CONFIG = {"code": "def f(): pass"}\n',
+        "END = '<|im_end|>'\n\ndef end(s):\n    return s + END\n",
+    ],
+)
+def test_code_that_only_looks_like_another_form_stays_as_it_is(code: str) -> None:
+    assert solution(f"```python\n{code}```\n").code == code
+
+
+def test_a_diff_of_a_part_is_not_taken_for_the_whole() -> None:
+    diff = "@@ -10,2 +10,2 @@\n def add(a, b):\n-    return a - b\n+    return a + b\n"
+    assert solution(f"```diff\n{diff}```\n").code == diff
+
+
+def test_json_without_code_is_what_it_is() -> None:
+    answer = '```json\n{"name": "add", "words": ["def", "return"]}\n```\n'
+    assert solution(answer).code == '{"name": "add", "words": ["def", "return"]}\n'
 
 
 def test_two_functions_that_were_both_asked_for_are_both_there() -> None:

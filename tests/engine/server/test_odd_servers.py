@@ -153,6 +153,34 @@ def test_a_web_page_in_place_of_an_answer(server: FakeServer, play: Playing) -> 
     assert outcome.reason.endswith(" does not answer as an OpenAI-compatible server does; look at the address.")
 
 
+OTHERS = {
+    "messages of Anthropic": (
+        {"type": "message_start", "message": {"role": "assistant", "content": []}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "ab"}},
+        {"type": "message_stop"},
+    ),
+    "OpenAI's responses": ({"type": "response.output_text.delta", "delta": "ab"}, {"type": "response.completed"}),
+    "Ollama's own": ('{"message": {"role": "assistant", "content": "ab"}, "done": true}\n',),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_events_of_another_interface_are_told_from_an_answer(server: FakeServer, play: Playing, name: str) -> None:
+    outcome = run_with(play, server, streamed(*OTHERS[name], done=False))
+    assert outcome.outcome == "failed"
+    assert outcome.reason.endswith(" does not answer as an OpenAI-compatible server does; look at the address.")
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_json_that_is_nested_without_end_is_a_fault_of_the_server(
+    server: FakeServer, play: Playing, status: int
+) -> None:
+    outcome = run_with(play, server, lambda exchange: exchange.refuse(status, "[" * 100_000 + "]" * 100_000))
+    assert outcome.outcome == "failed"
+    assert "worth a report" not in outcome.reason
+    assert outcome.reason.startswith("127.0.0.1:")
+
+
 @pytest.mark.parametrize("candidates", [1, 2])
 def test_what_was_finished_stays_finished_when_the_rest_breaks_off(
     server: FakeServer, play: Playing, candidates: int

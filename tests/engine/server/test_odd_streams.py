@@ -48,6 +48,7 @@ ODD = {
         chunk({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}),
         END,
     ),
+    "content as a list of texts": streamed(chunk({"content": ["a", "b"]}), END),
     "the whole message once more at the end": streamed(
         chunk({"content": "a"}),
         chunk({"content": "b"}),
@@ -106,6 +107,23 @@ def test_events_are_read_whatever_they_are_called(server: FakeServer, play: Play
 
     assert run_with(play, server, answer).outcome == "finished"
     assert play.texts == {1: "naïve"}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        (("ab\ud83d", "\ude00c"), "ab😀c"),
+        (("ab\ud83d", "", "\ude00"), "ab😀"),
+        (("a\udc80b", "c\ud83d"), "a\ufffdbc"),
+        (("\ud83d", "b"), "\ufffdb"),
+    ],
+)
+def test_halves_of_characters_become_text_that_can_be_written(
+    server: FakeServer, play: Playing, pieces: tuple[str, ...], text: str
+) -> None:
+    run_with(play, server, streamed(*(chunk({"content": piece}) for piece in pieces), END))
+    assert play.texts == {1: text}
+    play.texts[1].encode()
 
 
 def test_compressed_events_are_read(server: FakeServer, play: Playing) -> None:
