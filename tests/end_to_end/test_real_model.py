@@ -76,7 +76,7 @@ def test_a_job_on_the_command_line(small_model, tmp_path):
     metrics = result["metrics"]
     assert 0 < metrics["time_to_first_token_s"] < metrics["time_to_first_finished_s"] <= metrics["total_s"]
     assert (metrics["time_to_first_passing_s"] is not None) == bool(passing)
-    assert (metrics["device"], metrics["precision"], metrics["drafter"]) == ("cpu", "int8", "speculator")
+    assert (metrics["device"], metrics["precision"], metrics["drafter"]) == ("cpu", "int8", "suffix")
 
 
 @pytest.mark.parametrize("precision", ["int8", "float32"])
