@@ -112,7 +112,6 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 def cases(precision: str, options: argparse.Namespace) -> Iterator[Case]:
     model = loaded(options.model, precision)
     ragged = RaggedModel(model.module, model.vocabulary, cache_dtype=exact_cache_dtype(model))
-    ragged.keep_hidden()  # for a speculator
     openers = drafters_for(model, options.draft, precision)
 
     def run(request: Request, drafter: Drafter, ahead: int) -> tuple[list[int], list[list[int]]]:
@@ -168,9 +167,9 @@ def differences(
         if one != other:
             at = next(at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1])
             ragged.clear()
-            logits = ragged.prefill([*prompt, *one[:at]])
-            assert logits is not None
-            yield Difference(number, at, *race(logits, request, number, len(prompt) + at, (one[at], other[at])))
+            last = ragged.prefill([*prompt, *one[:at]])
+            assert last is not None
+            yield Difference(number, at, *race(last.logits, request, number, len(prompt) + at, (one[at], other[at])))
 
 
 def race(

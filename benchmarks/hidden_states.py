@@ -2,12 +2,14 @@
 
 import json
 import random
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from engine.contract import Request, Sampling
 from engine.models.loader import LoadedModel
@@ -16,9 +18,11 @@ from engine.sampler.cost_table import CostTable
 from engine.sampler.decoder import Decoder
 from engine.sampler.drafters import NoDrafter
 from engine.sampler.engine import exact_cache_dtype
+from engine.sampler.forward_pass import Features
 from engine.sampler.policies.fixed import Fixed
 from engine.sampler.ragged_model import RaggedModel
-from engine.sampler.stopping import Limits, Row
+from engine.sampler.row import Row
+from engine.sampler.stopping import Limits
 
 BEGINNINGS = (
     *(
@@ -45,33 +49,40 @@ class Recorded:
     starts: np.ndarray
 
 
+class Watcher(NoDrafter):
+    """Guesses nothing, and keeps the hidden state behind every token: ``states`` float16 ``[size]``, by candidate."""
+
+    needs = Features(hidden=True)
+
+    def __init__(self) -> None:
+        self.states: dict[int, list[Tensor]] = defaultdict(list)
+
+    def observe(self, rows: Sequence[Row], hidden: Tensor) -> None:
+        for row, state in zip(rows, hidden.half(), strict=True):
+            self.states[row.candidate].append(state)
+
+
 class Recorder:
     """Decodes without drafts, so that each step has one hidden state and one token for each row."""
 
     def __init__(self, model: LoadedModel):
         self._model = model
         self._ragged = RaggedModel(model.module, model.vocabulary, cache_dtype=exact_cache_dtype(model))
-        self._ragged.keep_hidden()
 
     def answers(self, prompt: list[int], samples: int, sampling: Sampling) -> Recorded:
         ragged, limits = self._ragged, Limits(self._model.eos_ids, sampling.max_tokens)
         ragged.clear()
-        decoder = Decoder(ragged, NoDrafter(), Fixed(0), Coupled(), CostTable({1: 1.0}))
+        watcher = Watcher()
+        decoder = Decoder(ragged, watcher, Fixed(0), Coupled(), CostTable({1: 1.0}))
         rows = [Row(number, SEED, prompt, limits, self._model.decode, sampling) for number in range(1, samples + 1)]
         with torch.inference_mode():
-            logits = ragged.prefill(prompt)
-            assert logits is not None
-            assert ragged.prompt_hidden is not None
-            hidden = {row.candidate: [ragged.prompt_hidden[0]] for row in rows}
-            decoder.join(rows, logits)
+            last = ragged.prefill(prompt, features=watcher.needs)
+            assert last is not None
+            decoder.join(rows, last)
             while decoder.rows:
-                now = list(decoder.rows)
                 decoder.step()
-                assert ragged.hidden is not None
-                for row, state in zip(now, ragged.hidden.half(), strict=True):
-                    hidden[row.candidate].append(state)
                 decoder.leave()
-        states = [state.half() for row in rows for state in hidden[row.candidate][: len(row.tokens)]]
+        states = [state for row in rows for state in watcher.states[row.candidate][: len(row.tokens)]]
         starts = np.cumsum([0, *(len(row.tokens) for row in rows)])[:-1]
         tokens = np.array([token for row in rows for token in row.tokens], dtype=np.int32)
         return Recorded(torch.stack(states).numpy(), tokens, starts.astype(np.int32))

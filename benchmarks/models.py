@@ -20,7 +20,8 @@ from engine.sampler.drafters.suffix import SuffixDrafter
 from engine.sampler.policies import Policy
 from engine.sampler.policies.fixed import Fixed
 from engine.sampler.ragged_model import RaggedModel
-from engine.sampler.stopping import Limits, Row
+from engine.sampler.row import Row
+from engine.sampler.stopping import Limits
 
 MEASURED = "qwen2.5-coder-0.5b"  # what a script measures unless told otherwise, whatever the default model is here
 
@@ -62,10 +63,10 @@ def answers(
     decoder = Decoder(ragged, drafter or SuffixDrafter(), policy or Fixed(2), Coupled(), CostTable({1: 1.0}))
     limits = Limits(model.eos_ids, request.sampling.max_tokens)
     rows = [Row(n, request.seed, prompt, limits, model.decode, request.sampling) for n in request.numbers]
-    logits = ragged.prefill(prompt)
-    assert logits is not None
+    last = ragged.prefill(prompt, features=decoder.drafter.needs)
+    assert last is not None
     decoder.drafter.begin(prompt, lambda done: True)
-    decoder.join(rows, logits)
+    decoder.join(rows, last)
     decoder.leave()
     while decoder.rows:
         decoder.step()

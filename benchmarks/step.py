@@ -36,12 +36,13 @@ from engine.sampler.drafters import NoDrafter  # noqa: E402
 from engine.sampler.engine import exact_cache_dtype  # noqa: E402
 from engine.sampler.policies.fixed import Fixed  # noqa: E402
 from engine.sampler.ragged_model import RaggedModel  # noqa: E402
-from engine.sampler.stopping import Limits, Row  # noqa: E402
+from engine.sampler.row import Row  # noqa: E402
+from engine.sampler.stopping import Limits  # noqa: E402
 
 PARTS = {
     "products": ("kernels.int8_linear.native.NativeWeight.product", "kernels.int8_linear.fbgemm.FbgemmWeight.product"),
     "attention": ("engine.sampler.cache.RaggedCache.attend",),
-    "after the logits": ("engine.sampler.decoder.judge",),
+    "after the logits": ("engine.sampler.verdict.HostVerifier.verify",),
 }
 WARM_UP = 8  # steps that are not counted
 
@@ -86,9 +87,9 @@ def timed_steps(model: LoadedModel, ragged: RaggedModel, n: int, steps: int) -> 
     prompt = model.encode(request)
     decoder = Decoder(ragged, NoDrafter(), Fixed(0), Coupled(), CostTable({1: 1.0}))
     limits = Limits(frozenset(), WARM_UP + steps + 2)
-    logits = ragged.prefill(prompt)
-    assert logits is not None
-    decoder.join([Row(k, 0, prompt, limits, model.decode, request.sampling) for k in request.numbers], logits)
+    last = ragged.prefill(prompt)
+    assert last is not None
+    decoder.join([Row(k, 0, prompt, limits, model.decode, request.sampling) for k in request.numbers], last)
     for step in range(WARM_UP + steps):
         with clocks() as spent:
             start = time.perf_counter()

@@ -14,7 +14,8 @@ from app.cli.output import put
 from app.cli.sampling import add_sampling, ladder_of, sampling_of
 from app.cli.servers import add_servers
 from engine.contract import ModelChoice, Request, Speculation
-from engine.contract.request import ACCEPTANCE_RULES, DRAFTERS, GOALS, PRECISIONS
+from engine.contract.request import GOALS, PRECISIONS
+from engine.sampler.names import DRAFTERS, POLICIES, RULES
 from engine.session.arms import Budget
 from engine.session.servers import find
 
@@ -105,6 +106,7 @@ def request_of(arguments: argparse.Namespace, prompt: str, suffix: str = "") -> 
 
     Raises BadRequest with a sentence when a value is out of range.
     """
+    POLICIES.check(arguments.policy)
     return Request(
         prompt=prompt,
         seed=secrets.randbelow(2**31) if arguments.seed is None else arguments.seed,
@@ -203,19 +205,19 @@ def _add_speculation(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("speculation (changes the speed, never the distribution of the text)")
     group.add_argument(
         "--drafter",
-        choices=DRAFTERS,
+        choices=DRAFTERS.forms,
         default=Speculation.drafter,
         help=_default(Speculation.drafter, "who guesses ahead"),
     )
     group.add_argument(
         "--policy",
         default=Speculation.policy,
-        metavar="{goodput,bass,fixed:N}",
+        metavar=f"{{{','.join(POLICIES.forms)}}}",
         help=_default(Speculation.policy, "how far ahead"),
     )
     group.add_argument(
         "--acceptance",
-        choices=ACCEPTANCE_RULES,
+        choices=RULES.forms,
         default=Speculation.acceptance,
         help=_default(Speculation.acceptance, "which guesses count"),
     )

@@ -1,5 +1,6 @@
 """What most people never change: closed until it is asked for."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from PySide6.QtCore import Signal
@@ -12,7 +13,8 @@ from app.widgets.controls import label
 from app.widgets.fields import NumberField, choice_box, choose
 from app.words import tr
 from engine.contract import Sampling, Speculation
-from engine.contract.request import ACCEPTANCE_RULES, MAX_CANDIDATES, PRECISIONS
+from engine.contract.request import MAX_CANDIDATES, PRECISIONS
+from engine.sampler.names import DRAFTERS, POLICIES, RULES
 
 WIDE = 14
 
@@ -66,13 +68,16 @@ class Advanced(QFrame):
         self._drafter = choice_box(
             tr("Drafter"),
             tr("Who guesses tokens ahead. The text stays the same, only the speed changes"),
-            (
-                (tr("automatic"), "auto"),
-                (tr("suffix: repeats what was seen"), "suffix"),
-                (tr("speculator: foretells from the model's hidden states"), "speculator"),
-                (tr("the draft model"), "draft-model"),
-                (tr("both: suffix, then draft model"), "hybrid"),
-                (tr("none: regular decoding"), "none"),
+            _titled(
+                DRAFTERS.forms,
+                {
+                    "auto": tr("automatic"),
+                    "suffix": tr("suffix: repeats what was seen"),
+                    "speculator": tr("speculator: foretells from the model's hidden states"),
+                    "draft-model": tr("the draft model"),
+                    "hybrid": tr("both: suffix, then draft model"),
+                    "none": tr("none: regular decoding"),
+                },
             ),
             WIDE,
         )
@@ -80,9 +85,14 @@ class Advanced(QFrame):
             tr("Draft length"),
             tr("How many tokens to guess ahead"),
             (
-                (tr("automatic"), "auto"),
-                (tr("goodput: by measured cost"), "goodput"),
-                (tr("BASS: by acceptance"), "bass"),
+                *_titled(
+                    (form for form in POLICIES.forms if form != "fixed:N"),
+                    {
+                        "auto": tr("automatic"),
+                        "goodput": tr("goodput: by measured cost"),
+                        "bass": tr("BASS: by acceptance"),
+                    },
+                ),
                 *((tr("always {n}").format(n=n), f"fixed:{n}") for n in (2, 4, 8)),
             ),
             WIDE,
@@ -90,7 +100,7 @@ class Advanced(QFrame):
         self._acceptance = choice_box(
             tr("Acceptance"),
             tr("Coupled: a seed gives the same text whatever the drafter. Rejection: the classic rule"),
-            [(rule, rule) for rule in ACCEPTANCE_RULES],
+            [(rule, rule) for rule in RULES.forms],
             WIDE,
         )
         self._precision = choice_box(
@@ -246,3 +256,8 @@ class Advanced(QFrame):
                 grid.addWidget(field, row, 3 * column + 1, 1, 4 if field is self._system else 1)
                 grid.setColumnMinimumWidth(3 * column + 2, em() // 2)
         grid.setColumnStretch(12, 1)
+
+
+def _titled(names: Iterable[str], titles: dict[str, str]) -> list[tuple[str, str]]:
+    """What each name is called here, and the name; one without a title is its own."""
+    return [(titles.get(name, name), name) for name in names]

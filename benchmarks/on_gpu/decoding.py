@@ -17,6 +17,7 @@ from benchmarks.on_gpu.stage import Stage
 from engine.contract import Sampling
 from engine.models.room import Room
 from engine.sampler.acceptance import Coupled, Proposals
+from engine.sampler.budget import DraftBudget
 from engine.sampler.cost_table import CostTable, measure
 from engine.sampler.decoder import Decoder
 from engine.sampler.device_model import DeviceModel
@@ -25,7 +26,8 @@ from engine.sampler.drafters.suffix import SuffixDrafter
 from engine.sampler.policies import Outcome, Policy
 from engine.sampler.policies.fixed import Fixed
 from engine.sampler.policies.goodput import Goodput
-from engine.sampler.stopping import Limits, Row
+from engine.sampler.row import Row
+from engine.sampler.stopping import Limits
 from engine.sampler.verdict import Verdict
 
 TRACES = Path(__file__).parent.parent / "traces"
@@ -114,8 +116,8 @@ def run(
 ) -> Timing:
     """Decode rows of these lengths to their end. The prompt is read beforehand."""
     decoder = ReplayDecoder(model, drafter, policy, Coupled(), costs, fate=fate)
-    logits = model.prefill(prompt)
-    assert logits is not None
+    last = model.prefill(prompt, features=drafter.needs)
+    assert last is not None
     drafter.begin(prompt, lambda done: True)
     decode = lambda ids: "." * len(list(ids))  # noqa: E731
     rows = [
@@ -123,7 +125,7 @@ def run(
     ]
     stage.synchronize()
     start, steps = time.perf_counter(), 0
-    decoder.join(list(rows), logits)
+    decoder.join(list(rows), last)
     decoder.leave()
     while decoder.rows:
         decoder.step()
@@ -173,7 +175,7 @@ def replayed(stage: Stage) -> dict[str, Any]:
                 lengths = [len(answer) for answer in trace.answers[:b]]
                 ways: list[tuple[Drafter, Policy]] = [
                     (NoDrafter(), Fixed(0)),
-                    (SuffixDrafter(), Goodput(costs, free_drafts=True)),
+                    (suffix := SuffixDrafter(), Goodput(costs, suffix)),
                 ]
                 pairs.append([run(stage, model, trace.prompt, lengths, sampling, *w, costs, trace.fate) for w in ways])
             found.append(_row(stage, f"suffix, T = {temperature}", b, pairs, _even(costs, b)))
@@ -243,7 +245,7 @@ def _draft_seconds(stage: Stage, drafter: Any, prompt: Sequence[int], b: int, le
     drafter.begin(prompt, lambda done: True)
     limits = Limits(frozenset(), 1000)
     rows = [Row(n, 7, prompt, limits, lambda ids: "", sampling, tokens=[5, 6]) for n in range(1, b + 1)]
-    return stage.seconds(lambda: drafter.propose(rows, [length] * b)) / length
+    return stage.seconds(lambda: drafter.propose(rows, DraftBudget.of([length] * b))) / length
 
 
 def _break_even(cost: float, length: int) -> float:

@@ -22,7 +22,8 @@ from engine.sampler.drafters.draft_loop import LoopedDraftDrafter
 from engine.sampler.drafters.suffix import SuffixDrafter
 from engine.sampler.policies.fixed import Fixed
 from engine.sampler.ragged_model import RaggedModel
-from engine.sampler.stopping import Limits, Row
+from engine.sampler.row import Row
+from engine.sampler.stopping import Limits
 from kernels.acceptance.triton import REJECTION, Counter, accept, cuts_of, draw, unpack
 from kernels.attention.torch import packed_attention as torch_attention
 from kernels.philox import DRAFT
@@ -164,7 +165,7 @@ def replay_lengths(stage: Stage) -> dict[str, Any]:
             model.prefill(prompt)
         for drafts in (0, 3, 1):
             lines, starts = [[4] * (drafts + 1), [9]], [length, length]
-            got, want = graphed.forward(lines, starts), eager.forward(lines, starts)
+            got, want = graphed.forward(lines, starts).logits, eager.forward(lines, starts).logits
             worst = max(worst, float((got - want).abs().max()))
     reason = graphed.graphs.reason
     stage.say(f"graphs replayed at other lengths: logits off by at most {worst:.1e}. {reason}")
@@ -196,10 +197,10 @@ def _decode(
         chosen = LoopedDraftDrafter(stage.open(copy.deepcopy(stock), SMALL), Coupled())
     decoder = Decoder(target, chosen, Fixed(4 if drafter != "none" else 0), Coupled(), CostTable({1: 1.0, 64: 2.0}))
     rows = [Row(n, 5, prompt, Limits(frozenset(), tokens), lambda ids: "", FREE) for n in numbers]
-    logits: Tensor | None = target.prefill(prompt)
-    assert logits is not None
+    last = target.prefill(prompt)
+    assert last is not None
     chosen.begin(prompt, lambda done: True)
-    decoder.join(list(rows), logits)
+    decoder.join(list(rows), last)
     while decoder.leave() is not None and decoder.rows:
         decoder.step()
     return rows

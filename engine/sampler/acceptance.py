@@ -1,15 +1,20 @@
-"""The two acceptance rules behind one interface: given the verify line, how many drafts stay and what follows."""
+"""The acceptance rules behind one interface: given the verify line, how many drafts stay and what follows.
 
-from collections.abc import Sequence
+A rule is one class and one line in ``names``.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from engine.sampler.row import Row
 from engine.sampler.sampling import Distributions, Place
-from engine.sampler.stopping import Row
 from engine.sampler.streams import sent
 from kernels.acceptance.torch import coupled, draw_draft, rejection
+from kernels.philox import DRAFT, TOKEN
 
 Counter = tuple[Tensor, Tensor, Tensor]  # seed, candidate, position: int64, one each per position
 
@@ -84,13 +89,32 @@ def counter_of(rows: Sequence[Row], ahead: Sequence[int], device: torch.device) 
     return seeds, candidates, positions
 
 
-class Coupled:
+class AcceptanceRule(Protocol):
+    """``draws_by``: the purpose (``kernels.philox``) of the numbers that drafts are drawn by. ``needs_q``: what drafts
+    were drawn from decides with. ``kernel``: the name the device's kernels know this rule by; empty if they do not."""
+
+    name: str
+    draws_by: int
+    needs_q: bool
+    kernel: str = ""
+
+    def accept(self, p: Distributions, line: VerifyLine, q: Distributions | None) -> tuple[Tensor, Tensor]:
+        """Accepted counts ``[B]`` and next tokens ``[B]``; ``p``: the target's, of every position of the line."""
+
+    def draw_draft(self, q: Distributions, counter: Counter) -> Tensor:
+        """One draft token per position of ``q``."""
+
+
+RuleFactory = Callable[[], AcceptanceRule]
+
+
+class Coupled(AcceptanceRule):
     """Plain decoding is *defined* by shared Gumbel noise; a draft stays while it is what plain decoding draws.
 
     The text is then, token for token, that of plain decoding with the same seed, whatever was guessed.
     """
 
-    name = "coupled"
+    name, draws_by, needs_q, kernel = "coupled", TOKEN, False, "coupled"
 
     def accept(self, p: Distributions, line: VerifyLine, q: Distributions | None) -> tuple[Tensor, Tensor]:
         """Accepted counts ``[B]`` and next tokens ``[B]``."""
@@ -101,7 +125,7 @@ class Coupled:
         return draw_draft(q.ids, q.log_probs, counter, is_coupled=True)
 
 
-class Rejection:
+class Rejection(AcceptanceRule):
     """Speculative sampling as published: accept with min(1, p/q), else draw from the residual.
 
     That is for drafts that were drawn. A guess, which was copied or looked up, is met by *draw and follow*: the token
@@ -110,7 +134,7 @@ class Rejection:
     by which this one is decided; where no number judges it, what was guessed cannot shift what is said.
     """
 
-    name = "rejection"
+    name, draws_by, needs_q, kernel = "rejection", DRAFT, True, "rejection"
 
     def accept(self, p: Distributions, line: VerifyLine, q: Distributions | None) -> tuple[Tensor, Tensor]:
         """Accepted counts ``[B]`` and next tokens ``[B]``."""
@@ -122,9 +146,6 @@ class Rejection:
     def draw_draft(self, q: Distributions, counter: Counter) -> Tensor:
         """One draft token per position of ``q``."""
         return draw_draft(q.ids, q.log_probs, counter, is_coupled=False)
-
-
-AcceptanceRule = Coupled | Rejection
 
 
 def _spread(q: Distributions, drafts: Tensor) -> Distributions:

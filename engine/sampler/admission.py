@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from engine.sampler.stopping import Row
+from engine.sampler.row import Row
 from engine.sampler.width import Widths
 
 

@@ -205,10 +205,10 @@ def _time(model: RaggedModel, size: int) -> float:
     counts = [size // rows + (row < size % rows) for row in range(rows)]
     tokens = [list(range(1, count + 1)) for count in counts]
     start = time.perf_counter()
-    logits = model.forward(tokens, [model.prompt_length] * rows)
+    logits = model.forward(tokens, [model.prompt_length] * rows).logits
     # A pass is paid for up to the chosen tokens: over a large vocabulary that is a good part of it. These tokens mean
     # nothing, so anything may follow them; a low temperature makes the choice as narrow as real text does.
-    choose(logits, Sampling(temperature=0.2), has_kernels=model.has_kernels)  # also waits for the device
+    choose(logits, Sampling(temperature=0.2), model.verifier)  # also waits for the device
     return time.perf_counter() - start
 
 

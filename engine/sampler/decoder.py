@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from itertools import accumulate, takewhile
 
 import torch
-from torch import Tensor
 
 from engine.sampler.acceptance import AcceptanceRule, Proposals, VerifyLine
 from engine.sampler.cost_table import CostTable
 from engine.sampler.drafters import Drafter
+from engine.sampler.forward_pass import Pass
 from engine.sampler.policies import Outcome, Policy, StepTimes
 from engine.sampler.ragged_model import RaggedModel
-from engine.sampler.stopping import Row
+from engine.sampler.row import Row
 from engine.sampler.streams import Stopwatch
-from engine.sampler.verdict import Judged, Verdict, judge
+from engine.sampler.verdict import PendingVerdict, Verdict
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class Flight:
 
     rows: list[Row]
     proposals: Proposals
-    verdict: Judged
-    hidden: Tensor | None
+    verdict: PendingVerdict
+    verified: Pass
     draft_seconds: float
     verifying: Stopwatch
 
@@ -67,8 +67,8 @@ class Decoder:
         self.rows: list[Row] = []
         self._flight: Flight | None = None
 
-    def join(self, rows: Sequence[Row], prompt_logits: Tensor) -> None:
-        """New rows start behind the prompt; each draws its first token from the prompt's last logits ``[1, V]``.
+    def join(self, rows: Sequence[Row], prompt: Pass) -> None:
+        """New rows start behind the prompt; each draws its first token from the pass over the prompt's last token.
 
         A row that was taken out by ``release`` goes on where it was.
         """
@@ -77,11 +77,10 @@ class Decoder:
         if back:
             self._read_again(back)
         if new:
-            nothing = Proposals([[] for _ in new])
-            verdict = self._judge(new, prompt_logits.expand(len(new), -1), nothing).wait()
-            hidden = self.target.prompt_hidden
+            nothing, of_each = Proposals([[] for _ in new]), prompt.repeated(len(new))
+            verdict = self._verify(new, nothing, of_each).wait()
             self._commit(new, nothing, verdict)
-            self._show(new, nothing, verdict, None if hidden is None else hidden.expand(len(new), -1))
+            self._show(new, nothing, verdict, of_each)
         self.rows += back + new
 
     def _read_again(self, rows: Sequence[Row]) -> None:
@@ -131,18 +130,18 @@ class Decoder:
         """Plan, draft and verify. A GPU may still be at it afterwards; whoever has other work can do it meanwhile."""
         rows, start = list(self.rows), time.perf_counter()
         self.costs.context = sum(row.position for row in rows) // len(rows)
-        # No draft beyond the last token that may be committed; the target's own token needs one place.
-        counts = [min(count, row.room - 1) for count, row in zip(self.policy.plan(rows), rows, strict=True)]
-        proposals = self.policy.choose(self._known(self.drafter.propose(rows, counts)))
+        budget = self.policy.budget(rows).within(rows)
+        proposals = self.policy.prune(self._known(self.drafter.propose(rows, budget)))
         drafted = time.perf_counter()
         verifying = Stopwatch(self.target.device)
-        logits = self.target.forward(
+        verified = self.target.forward(
             [[row.tokens[-1], *drafts] for row, drafts in zip(rows, proposals.tokens, strict=True)],
             [row.position - 1 for row in rows],
+            features=self.drafter.needs,
         )
-        verdict = self._judge(rows, logits, proposals)
+        verdict = self._verify(rows, proposals, verified)
         verifying.stop()
-        self._flight = Flight(rows, proposals, verdict, self.target.hidden, drafted - start, verifying)
+        self._flight = Flight(rows, proposals, verdict, verified, drafted - start, verifying)
 
     @torch.inference_mode()
     def step(self) -> StepRecord:
@@ -156,7 +155,7 @@ class Decoder:
         verdict = flight.verdict.wait()
         arrived = time.perf_counter()
         outcomes = self._commit(rows, flight.proposals, verdict)
-        self._show(rows, flight.proposals, verdict, flight.hidden)
+        self._show(rows, flight.proposals, verdict, flight.verified)
         verify = flight.verifying.seconds + time.perf_counter() - arrived
         times = StepTimes(draft=flight.draft_seconds, verify=verify)
         self.policy.observe(
@@ -179,10 +178,10 @@ class Decoder:
             return proposals
         return proposals.cut([sum(1 for _ in takewhile(lambda id_: id_ <= last, row)) for row in proposals.tokens])
 
-    def _judge(self, rows: Sequence[Row], logits: Tensor, proposals: Proposals) -> Judged:
-        """Which drafts stay, and what follows them. ``logits`` ``[T, V]``, row by row."""
-        line = VerifyLine.of(rows, proposals, logits.device)
-        return judge(logits, line, len(rows), proposals.q, self.rule, has_kernels=self.target.has_kernels)
+    def _verify(self, rows: Sequence[Row], proposals: Proposals, verified: Pass) -> PendingVerdict:
+        """Which drafts stay, and what follows them."""
+        line = VerifyLine.of(rows, proposals, verified.logits.device)
+        return self.target.verifier.verify(verified.logits, line, len(rows), proposals.q, self.rule)
 
     def _commit(self, rows: Sequence[Row], proposals: Proposals, verdict: Verdict) -> list[Outcome]:
         """Give each row the drafts that stay and the target's next token."""
@@ -195,11 +194,10 @@ class Decoder:
             start += len(drafts) + 1
         return outcomes
 
-    def _show(self, rows: Sequence[Row], proposals: Proposals, verdict: Verdict, hidden: Tensor | None) -> None:
-        """Let the drafter see in which states the last tokens were drawn; ``hidden`` ``[T, size]``, if it is kept."""
-        if hidden is None:
+    def _show(self, rows: Sequence[Row], proposals: Proposals, verdict: Verdict, verified: Pass) -> None:
+        """Let the drafter see in which states the last tokens were drawn, if the pass kept them."""
+        if verified.hidden is None:
             return
         starts = accumulate((len(drafts) + 1 for drafts in proposals.tokens), initial=0)
-        self.drafter.observe(
-            rows, hidden[[start + count for start, count in zip(starts, verdict.accepted, strict=False)]]
-        )
+        drawn_at = [start + count for start, count in zip(starts, verdict.accepted, strict=False)]
+        self.drafter.observe(rows, verified.hidden[drawn_at])

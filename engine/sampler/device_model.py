@@ -11,8 +11,10 @@ from engine.models.room import Room, bucket
 from engine.sampler.cache import forward_over
 from engine.sampler.faults import first_line, lack_of_memory
 from engine.sampler.fixed_cache import Attention, FixedCache, FixedStep
+from engine.sampler.forward_pass import NO_FEATURES, Features, Pass
 from engine.sampler.graphs import Capture, Graphs, Key
 from engine.sampler.ragged_model import RaggedModel
+from engine.sampler.verdict import DeviceVerifier, Verifier
 from kernels.attention.torch import packed_attention as plain_attention
 
 FIRST_ROOM = Room(rows=8, slots=512, prompt=1024)
@@ -48,6 +50,10 @@ class DeviceModel(RaggedModel):
         self.has_kernels = self.is_asynchronous if has_kernels is None else has_kernels
 
     @property
+    def verifier(self) -> Verifier:
+        return DeviceVerifier() if self.has_kernels else super().verifier
+
+    @property
     def place(self) -> str:
         return f"{super().place} {'captured' if self.graphs.are_on else 'eager'}"
 
@@ -60,10 +66,13 @@ class DeviceModel(RaggedModel):
         self.forget_prompt()
 
     def prefill(
-        self, prompt: Sequence[int], between_chunks: Callable[[int], bool] = lambda done: True
-    ) -> Tensor | None:
+        self,
+        prompt: Sequence[int],
+        between_chunks: Callable[[int], bool] = lambda done: True,
+        features: Features = NO_FEATURES,
+    ) -> Pass | None:
         self.make_room(self.cache.room.grown(prompt=len(prompt)))
-        return super().prefill(prompt, between_chunks)
+        return super().prefill(prompt, between_chunks, features)
 
     @torch.inference_mode()
     def reserve(self, rows: int, slots: int, prompt: int, *, last_only: bool = False) -> None:
@@ -81,7 +90,14 @@ class DeviceModel(RaggedModel):
     def chunk(self) -> int:
         return PREFILL_CHUNK
 
-    def forward(self, tokens: Sequence[Sequence[int]], starts: Sequence[int], *, last_only: bool = False) -> Tensor:
+    def forward(
+        self,
+        tokens: Sequence[Sequence[int]],
+        starts: Sequence[int],
+        *,
+        last_only: bool = False,
+        features: Features = NO_FEATURES,
+    ) -> Pass:
         """See ``RaggedModel.forward``. A kernel that fails in larger room than it was tried in gives way for good."""
         try:
             return self._forward(tokens, starts, last_only)
@@ -94,7 +110,7 @@ class DeviceModel(RaggedModel):
         return self._forward(tokens, starts, last_only)  # what the first try has written is written again
 
     @torch.inference_mode()
-    def _forward(self, tokens: Sequence[Sequence[int]], starts: Sequence[int], last_only: bool) -> Tensor:
+    def _forward(self, tokens: Sequence[Sequence[int]], starts: Sequence[int], last_only: bool) -> Pass:
         cache, total, rows = self.cache, sum(map(len, tokens)), len(tokens)
         if not cache.is_reading:
             slots = max(start + len(row) for start, row in zip(starts, tokens, strict=True)) - cache.prefix_length
@@ -112,7 +128,7 @@ class DeviceModel(RaggedModel):
             captured.step.load(tokens, starts, cache.prefix_length)
             captured.replay()
             logits = captured.logits
-        return logits[: rows if last_only else total, : self.vocabulary]
+        return Pass(logits[: rows if last_only else total, : self.vocabulary])
 
     def new_step(self, tokens: int) -> FixedStep:
         """A line of padding over all rows there is room for."""

@@ -5,7 +5,7 @@ import logging
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 from typing import Protocol
 
 import torch
@@ -27,29 +27,27 @@ from engine.contract import (
     Ready,
     Request,
     RunFinished,
-    Speculation,
 )
 from engine.device import why_on_cpu
 from engine.models import notes
 from engine.models.loader import LoadedModel, load
 from engine.models.names import resolve
 from engine.models.pairing import check_pair
-from engine.sampler.acceptance import AcceptanceRule, Coupled, Rejection
-from engine.sampler.cost_table import CostTable, measured_again, measured_once
+from engine.sampler.acceptance import Coupled
+from engine.sampler.cost_table import measured_again, measured_once
 from engine.sampler.decoder import Decoder
 from engine.sampler.device_model import DeviceModel
 from engine.sampler.device_path import open_model
 from engine.sampler.disturbance import Disturbance, glance, is_busy
-from engine.sampler.drafters import Drafter, NoDrafter
-from engine.sampler.drafters.draft_model import DraftModelDrafter
-from engine.sampler.drafters.hybrid import HybridDrafter
+from engine.sampler.drafters import open_drafter
+from engine.sampler.drafters.draft_model import drafter_over
 from engine.sampler.drafters.ngrams import table_for
-from engine.sampler.drafters.speculator import Speculator, speculator_for
-from engine.sampler.drafters.suffix import SuffixDrafter
+from engine.sampler.drafters.speculator import speculator_for
 from engine.sampler.faults import is_out_of_memory, kind_of, sentence_for
 from engine.sampler.generation import Generation
+from engine.sampler.names import RULES
+from engine.sampler.pair import LoadedPair
 from engine.sampler.policies import open_policy
-from engine.sampler.policies.goodput import LIMIT
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.self_check import check_ragged, longest_context, refuse_by_name
 from engine.session import paths
@@ -84,24 +82,6 @@ class Resolver(Protocol):
     """See ``engine.models.names.resolve``: whether a name means a model here, known without loading anything."""
 
     def __call__(self, name: str, *, precision: str, device: str) -> object: ...
-
-
-@dataclass
-class LoadedPair:
-    """A target that passed its self-check, and perhaps a draft of the same vocabulary.
-
-    ``suffix`` lives as long as they do: a follow-up, or more candidates, are copied from what was said before.
-    """
-
-    target: LoadedModel
-    ragged: RaggedModel
-    context: int
-    costs: CostTable
-    suffix: SuffixDrafter
-    speculator: Speculator | None = None
-    draft: LoadedModel | None = None
-    ragged_draft: RaggedModel | None = None
-    note: str = ""
 
 
 def exact_cache_dtype(model: LoadedModel) -> torch.dtype | None:
@@ -201,12 +181,11 @@ class SamplerEngine:
             ragged, target.name, target.precision, target.context, paths.data() / "costs", self._stop_if_cancelled
         )
         context = longest_context(target.module, target.context)
-        suffix, speculator = SuffixDrafter(table_for(target.tokenizer)), speculator_for(target)
-        if speculator is not None:
-            ragged.keep_hidden()
         fallen = why_on_cpu() if (choice.device, target.device.type) == ("auto", "cpu") else ""
         note = " ".join(filter(None, (fallen, ragged.note)))
-        pair = LoadedPair(target, ragged, context, costs, suffix, speculator, note=note)
+        pair = LoadedPair(
+            target, ragged, context, costs, table_for(target.tokenizer), speculator_for(target), note=note
+        )
         if choice.draft:
             try:
                 self._add_draft(pair, self._open(choice.draft, choice, emit), emit)
@@ -244,7 +223,7 @@ class SamplerEngine:
         vocabulary = min(pair.target.vocabulary, draft.vocabulary)
         ragged_draft = self._open_door(draft, vocabulary, emit, is_draft=True)
         if isinstance(ragged_draft, DeviceModel):  # its loop, too, is captured now
-            self._draft_model(ragged_draft, Coupled()).reserve(*astuple(ragged_draft.cache.room))
+            drafter_over(ragged_draft, Coupled()).reserve(*astuple(ragged_draft.cache.room))
         pair.draft, pair.ragged_draft = draft, ragged_draft
         if ragged_draft.note:
             pair.note = " ".join(filter(None, (pair.note, f"Draft model: {ragged_draft.note}")))
@@ -290,35 +269,9 @@ class SamplerEngine:
             model.clear() if outcome == "failed" else model.forget_rows()
 
     def _open_decoder(self, pair: LoadedPair, request: Request) -> Decoder:
-        rule = Coupled() if request.speculation.acceptance == "coupled" else Rejection()
-        drafter = self._open_drafter(pair, request.speculation, rule)
-        policy = open_policy(request.speculation.policy, pair.costs, free_drafts=drafter.is_free)
-        pair.suffix.least_chance = policy.least_chance
+        names = request.speculation
+        rule = RULES.find(names.acceptance)[0]()
+        drafter = open_drafter(names.drafter, pair, request, rule)
+        policy = open_policy(names.policy, pair.costs, drafter)
         _log.info("drafter %s, policy %s, rule %s", drafter.name, policy.name, rule.name)
         return Decoder(pair.ragged, drafter, policy, rule, pair.costs)
-
-    @staticmethod
-    def _draft_model(ragged: RaggedModel, rule: AcceptanceRule) -> DraftModelDrafter:
-        if isinstance(ragged, DeviceModel) and ragged.has_kernels:
-            from engine.sampler.drafters.draft_loop import LoopedDraftDrafter  # needs triton
-
-            return LoopedDraftDrafter(ragged, rule)
-        return DraftModelDrafter(ragged, rule)
-
-    def _open_drafter(self, pair: LoadedPair, how: Speculation, rule: AcceptanceRule) -> Drafter:
-        name = how.drafter
-        if name == "auto":
-            name = "hybrid" if pair.ragged_draft else "speculator" if pair.speculator else "suffix"
-        if name == "none":
-            return NoDrafter()
-        if name == "speculator" and pair.speculator is None:
-            raise BadRequest("There is no speculator for this model here; choose the suffix drafter.")
-        pair.suffix.speculator = pair.speculator if name == "speculator" else None
-        if name in ("suffix", "speculator"):
-            return pair.suffix
-        if pair.ragged_draft is None:
-            raise BadRequest("No draft model is loaded; name one with --draft, or choose the suffix drafter.")
-        model = self._draft_model(pair.ragged_draft, rule)
-        if name == "draft-model":
-            return model
-        return HybridDrafter(pair.suffix, model, LIMIT if how.policy in ("auto", "goodput") else None)

@@ -6,8 +6,6 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from torch import Tensor
-
 from engine.contract import (
     Add,
     BasslineError,
@@ -27,8 +25,10 @@ from engine.models.loader import LoadedModel
 from engine.sampler.admission import Admission
 from engine.sampler.decoder import Decoder
 from engine.sampler.faults import is_out_of_memory, kind_of, release_cached_memory, sentence_for
+from engine.sampler.forward_pass import Pass
 from engine.sampler.metrics import StepLog, Times, run_metrics
-from engine.sampler.stopping import Limits, Row
+from engine.sampler.row import Row
+from engine.sampler.stopping import Limits
 from engine.sampler.width import Widths, choose_widths
 from engine.selection.thoughts import left_open
 
@@ -97,13 +97,14 @@ class Generation:
         target = self.decoder.target
         self._longest = max(Limits.of(self.request, n, frozenset(), room).max_tokens for n in self.request.numbers)
         self._reserve(len(prompt))
-        logits = target.prefill(prompt, lambda done: self._prompt_read(done, len(prompt)))
-        if logits is None or not self.decoder.drafter.begin(prompt, lambda done: not self._must_end()):
+        drafter = self.decoder.drafter
+        last = target.prefill(prompt, lambda done: self._prompt_read(done, len(prompt)), drafter.needs)
+        if last is None or not drafter.begin(prompt, lambda done: not self._must_end()):
             return self._must_end()
         self._decode_start = self._now()
         while self._admission.waiting or self.decoder.rows:
             try:
-                self._advance(prompt, room, logits)
+                self._advance(prompt, room, last)
             except Exception as error:
                 self._halve(error)
             rows = self.decoder.rows
@@ -138,12 +139,12 @@ class Generation:
             f"memory of {self.model.device}; take fewer candidates, fewer tokens or a smaller model."
         )
 
-    def _advance(self, prompt: Sequence[int], room: int, logits: Tensor) -> None:
-        """Let in who may join, or else decode one step."""
+    def _advance(self, prompt: Sequence[int], room: int, last: Pass) -> None:
+        """Let in who may join, behind the prompt's ``last`` token, or else decode one step."""
         if joining := self._admission.admit(self.decoder.rows):
             rows = [self._rows.get(number) or self._new_row(number, prompt, room) for number in joining]
             _log.info("%s: candidates %s join; %d wait", self.run, list(joining), len(self._admission.waiting))
-            self.decoder.join(rows, logits)
+            self.decoder.join(rows, last)
             self._first_token_at = self._first_token_at or self._now()
             self._drafted = 0
         else:

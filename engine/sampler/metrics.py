@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from engine.contract import Metrics
 from engine.sampler.decoder import Decoder, StepRecord
-from engine.sampler.stopping import Row
+from engine.sampler.row import Row
 
 
 @dataclass

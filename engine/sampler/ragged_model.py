@@ -13,7 +13,9 @@ from torch import Tensor, nn
 
 from engine.models.causal_lm import CausalLM
 from engine.sampler.cache import ATTENTION_NAME, RaggedCache, Step, forward_over
+from engine.sampler.forward_pass import NO_FEATURES, Features, Pass
 from engine.sampler.recall import Recall
+from engine.sampler.verdict import HostVerifier, Verifier
 from kernels.elementwise import compile_elementwise
 from kernels.float_linear import make_rows_independent
 
@@ -52,17 +54,12 @@ class RaggedModel:
         self._cache_keyword = "cache" if "cache" in accepted else "past_key_values"
         self.can_choose_logits = "logits_to_keep" in accepted
         module.set_attn_implementation(ATTENTION_NAME)
-        self.hidden: Tensor | None = None  # see ``keep_hidden``
-        self.prompt_hidden: Tensor | None = None  # the same of the prompt's last token, ``[1, size]``
-        self._read: list[Tensor] | None = None  # what the output layer reads in a pass, as it reads it
         self.clear()
 
-    def keep_hidden(self) -> None:
-        """From now on ``hidden`` is what the output layer read in the last pass: ``[T, size]``, in line with logits."""
-        self._read = read = []
-        output = self.module.get_output_embeddings()
-        assert output is not None, "a causal language model has an output layer"
-        output.register_forward_pre_hook(lambda layer, inputs: read.append(inputs[0]))
+    @property
+    def verifier(self) -> Verifier:
+        """What reaches verdicts over its logits."""
+        return HostVerifier()
 
     def clear(self) -> None:
         """Forget prompt and rows."""
@@ -96,50 +93,60 @@ class RaggedModel:
     @contextmanager
     def set_aside(self) -> Iterator[None]:
         """Another prompt may be read meanwhile; prompt and answers are afterwards what they were before."""
-        kept = self.cache, self._recall, self.hidden, self.prompt_hidden
+        kept = self.cache, self._recall
         self.clear()
         try:
             yield
         finally:
-            self.cache, self._recall, self.hidden, self.prompt_hidden = kept
+            self.cache, self._recall = kept
 
     @property
     def prompt_length(self) -> int:
         return self.cache.prefix_length
 
     def prefill(
-        self, prompt: Sequence[int], between_chunks: Callable[[int], bool] = lambda done: True
-    ) -> Tensor | None:
+        self,
+        prompt: Sequence[int],
+        between_chunks: Callable[[int], bool] = lambda done: True,
+        features: Features = NO_FEATURES,
+    ) -> Pass | None:
         """Read the prompt once, as a batch of one, and share its keys and values with all rows to come.
 
         What it has in common with the last prompt and an answer to it is not read again (see ``Recall``).
-        Returns the logits after its last token ``[1, V]``; None if ``between_chunks(tokens read)`` said to stop.
+        Returns the pass over its last token, ``[1, V]``; None if ``between_chunks(tokens read)`` said to stop.
         """
         match, self._recall = self._recall.match(prompt), Recall()
         self.cache.resume(match)
-        logits = None
+        last = None
         for start in range(self.prompt_length, len(prompt), self.chunk):
             chunk = prompt[start : start + self.chunk]
-            logits = self.forward([chunk], [start], last_only=True)
+            last = self.forward([chunk], [start], last_only=True, features=features)
             if not between_chunks(start + len(chunk)):
                 self.clear()
                 return None
         self.cache.freeze(len(prompt))
-        self._recall, self.prompt_hidden = Recall(prompt), self.hidden
-        return logits
+        self._recall = Recall(prompt)
+        return last
 
     @torch.inference_mode()
-    def forward(self, tokens: Sequence[Sequence[int]], starts: Sequence[int], *, last_only: bool = False) -> Tensor:
+    def forward(
+        self,
+        tokens: Sequence[Sequence[int]],
+        starts: Sequence[int],
+        *,
+        last_only: bool = False,
+        features: Features = NO_FEATURES,
+    ) -> Pass:
         """One pass: row b's ``tokens[b]`` (at least one) at absolute positions from ``starts[b]``.
 
-        Returns logits of every token, row after row, ``[T, V]``; with ``last_only`` of each row's last, ``[B, V]``.
+        Logits are of every token, row after row, ``[T, V]``; with ``last_only`` of each row's last, ``[B, V]``.
         """
         counts = [len(row) for row in tokens]
         step = Step(counts, starts, self.cache.prefix_length, packed=self.packed, device=self._index_device)
         last = torch.tensor(counts, device=self._index_device).cumsum(0) - 1
         choose = self.can_choose_logits and self.packed and last_only
         options = {"logits_to_keep": last} if choose else {}
-        with forward_over(self.cache, step):
+        with forward_over(self.cache, step), self._read_by_output(features) as read:
             out = self.module(
                 input_ids=step.line(tokens).to(self.device),
                 position_ids=step.positions,
@@ -153,10 +160,22 @@ class RaggedModel:
                 return per_token[0]
             return step.true_tokens(per_token)[last] if last_only else step.true_tokens(per_token)
 
-        if self._read is not None:
-            self.hidden = in_line(self._read.pop())
-            self._read.clear()
-        return in_line(out.logits)[:, : self.vocabulary]
+        return Pass(in_line(out.logits)[:, : self.vocabulary], in_line(read[-1]) if read else None)
+
+    @contextmanager
+    def _read_by_output(self, features: Features) -> Iterator[list[Tensor]]:
+        """What the output layer reads meanwhile, if that is wanted."""
+        read: list[Tensor] = []
+        if not features.hidden:
+            yield read
+            return
+        output = self.module.get_output_embeddings()
+        assert output is not None, "a causal language model has an output layer"
+        hook = output.register_forward_pre_hook(lambda layer, inputs: read.append(inputs[0]))
+        try:
+            yield read
+        finally:
+            hook.remove()
 
     def remember(self, row: int, answer: Sequence[int]) -> None:
         """A row has ended; a follow-up may go on from its answer, whose last token was never fed."""

@@ -76,7 +76,7 @@ def _compare(model: RaggedModel, name: str, precision: str, where: str = "") -> 
     )
     try:
         model.prefill(prompt)
-        got = model.forward(suffixes, [PROMPT] * len(suffixes), last_only=True)
+        got = model.forward(suffixes, [PROMPT] * len(suffixes), last_only=True).logits
         want = torch.stack([_stock_logits(model, prompt + suffix) for suffix in suffixes])
     except Exception as error:
         if is_out_of_memory(error):

@@ -18,7 +18,7 @@ from engine.sampler.device_model import DeviceModel
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.sampling import Distributions, Place, distributions
 from engine.sampler.self_check import TOLERANCE
-from engine.sampler.verdict import Verdict, cuts_of_places, judge
+from engine.sampler.verdict import DeviceVerifier, HostVerifier, Verdict, cuts_of_places
 from kernels.philox import DRAFT
 
 PROMPT = 300  # tokens, or fewer where the model reads fewer: enough for every size of tile
@@ -86,7 +86,7 @@ class Trial:
     def _compare_line(self, model: DeviceModel, counts: Sequence[int]) -> None:
         """Row b sends its first ``counts[b]`` tokens."""
         tokens = [self._row(number)[:count] for number, count in enumerate(counts)]
-        got = model.forward(tokens, [model.prompt_length] * len(counts), last_only=self.is_draft).float()
+        got = model.forward(tokens, [model.prompt_length] * len(counts), last_only=self.is_draft).logits.float()
         truth = [self._truth(model, row)[:count] for row, count in enumerate(counts)]
         want = torch.cat([logits[-1:] if self.is_draft else logits for logits in truth]).float()
         worst = float(((got - want).std(-1) / want.std(-1)).max())
@@ -138,7 +138,7 @@ def compare_verdicts(logits: Tensor, rule: AcceptanceRule, is_drawn: bool) -> No
     counter = (torch.full_like(at, 7), row + 1, offset + PROMPT)
     line = VerifyLine(drafts.masked_fill(~guessed, -1), row, counter, [Place(SAMPLING)] * len(logits))
     rows = len(logits) // JUDGED
-    got, want = (judge(logits, line, rows, q, rule, has_kernels=kernels).wait() for kernels in (True, False))
+    got, want = (verifier.verify(logits, line, rows, q, rule).wait() for verifier in (DeviceVerifier(), HostVerifier()))
     # Of eight rows one may lie so near an edge that the last bit of a sum decides.
     if sum(not _agree(got, want, row) for row in range(rows)) > rows // 8:
         raise WrongNumbers(f"verdicts by the {rule.name} rule came out wrong there")

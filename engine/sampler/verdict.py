@@ -1,8 +1,8 @@
 """What becomes of a verify line: accepted counts, next tokens and log-probabilities, brought to the host in one piece.
 
 On a GPU the kernels of ``kernels.acceptance.triton`` do it all, under either rule and whatever the drafts were drawn
-from; one small copy follows, and nothing in between makes the host wait. Elsewhere, and where those kernels do not work
-(``device_path``), the sampler's own arithmetic does.
+from; one small copy follows, and nothing in between makes the host wait: ``DeviceVerifier``. Elsewhere, and where those
+kernels do not work (``device_path``), the sampler's own arithmetic does: ``HostVerifier``.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kernels.acceptance.triton import Drawn
 
 
-class Judged(Protocol):
+class PendingVerdict(Protocol):
     """A verdict that may still be on its way."""
 
     def wait(self) -> "Verdict": ...
@@ -44,7 +44,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Coming:
+class DeviceVerdict:
     """A verdict that a GPU is at work on: int32 ``[2 B + T]`` as ``kernels.acceptance.triton.accept`` leaves it."""
 
     result: Fetched
@@ -57,25 +57,25 @@ class Coming:
         return Verdict(accepted.tolist(), tokens.tolist(), scores.tolist())
 
 
-def judge(
-    logits: Tensor,
-    line: VerifyLine,
-    rows: int,
-    q: Distributions | None,
-    rule: AcceptanceRule,
-    *,
-    has_kernels: bool = False,
-) -> Judged:
-    """``logits`` ``[T, V]``: the target's, row by row; ``q``: what the drafts were drawn from, if they were drawn.
+class Verifier(Protocol):
+    """Reaches verdicts over the target's logits; which one, the model says (``RaggedModel.verifier``)."""
 
-    ``has_kernels``: the target's, see ``RaggedModel``: one decision serves passes and verdicts.
-    """
-    if has_kernels:
-        return judge_on_device(logits, line, rows, q, rule)
-    p = distributions(logits, line.places)
-    accepted, tokens = rule.accept(p, line, q)
-    scores = raw_log_probs(logits, line, accepted, tokens, p.totals)
-    return Verdict(accepted.tolist(), tokens.tolist(), scores.tolist())
+    def verify(
+        self, logits: Tensor, line: VerifyLine, rows: int, q: Distributions | None, rule: AcceptanceRule
+    ) -> PendingVerdict:
+        """``logits`` ``[T, V]``: of every position of the line; ``q``: what drafts were drawn from, if any was."""
+
+
+class HostVerifier(Verifier):
+    """The sampler's own arithmetic, wherever the logits are."""
+
+    def verify(
+        self, logits: Tensor, line: VerifyLine, rows: int, q: Distributions | None, rule: AcceptanceRule
+    ) -> PendingVerdict:
+        p = distributions(logits, line.places)
+        accepted, tokens = rule.accept(p, line, q)
+        scores = raw_log_probs(logits, line, accepted, tokens, p.totals)
+        return Verdict(accepted.tolist(), tokens.tolist(), scores.tolist())
 
 
 def raw_log_probs(
@@ -94,25 +94,30 @@ def raw_log_probs(
     return wide.gather(1, committed[:, None])[:, 0] - totals
 
 
-def judge_on_device(
-    logits: Tensor, line: VerifyLine, rows: int, q: Distributions | None, rule: AcceptanceRule
-) -> Coming:
-    """The same by the device kernels; the host goes on before they are through."""
-    from kernels.acceptance.triton import COUPLED, REJECTION, Counter, accept
+class DeviceVerifier(Verifier):
+    """The device's kernels; the host goes on before they are through. A rule that has none is left to the host."""
 
-    starts = torch.searchsorted(line.rows.contiguous(), torch.arange(rows + 1, device=logits.device), out_int32=True)
-    adjusted = after_penalties(logits, line.places)
-    result = accept(
-        adjusted,
-        cuts_of_places(line.places, logits.device),
-        Counter(*(part.contiguous() for part in line.counter)),
-        line.drafts.int(),
-        starts,
-        COUPLED if isinstance(rule, Coupled) else REJECTION,
-        q=None if q is None or isinstance(rule, Coupled) else drawn_from(q, line, logits.shape[1]),
-        raw=None if adjusted is logits else logits,
-    )
-    return Coming(Fetched(result), rows)
+    def verify(
+        self, logits: Tensor, line: VerifyLine, rows: int, q: Distributions | None, rule: AcceptanceRule
+    ) -> PendingVerdict:
+        if not rule.kernel:
+            return HostVerifier().verify(logits, line, rows, q, rule)
+        from kernels.acceptance.triton import COUPLED, REJECTION, Counter, accept
+
+        device = logits.device
+        starts = torch.searchsorted(line.rows.contiguous(), torch.arange(rows + 1, device=device), out_int32=True)
+        adjusted = after_penalties(logits, line.places)
+        result = accept(
+            adjusted,
+            cuts_of_places(line.places, device),
+            Counter(*(part.contiguous() for part in line.counter)),
+            line.drafts.int(),
+            starts,
+            {"coupled": COUPLED, "rejection": REJECTION}[rule.kernel],
+            q=None if q is None or not rule.needs_q else drawn_from(q, line, logits.shape[1]),
+            raw=None if adjusted is logits else logits,
+        )
+        return DeviceVerdict(Fetched(result), rows)
 
 
 def drawn_from(q: Distributions, line: VerifyLine, vocabulary: int) -> "tuple[Drawn, Tensor] | None":
@@ -143,9 +148,9 @@ def cuts_of_places(places: list[Place], device: torch.device) -> Tensor:
     return sent(cuts_of(cuts, torch.device("cpu")), device)
 
 
-def choose(logits: Tensor, sampling: Sampling, *, has_kernels: bool = False) -> None:
+def choose(logits: Tensor, sampling: Sampling, verifier: Verifier) -> None:
     """Everything a verdict takes over ``logits`` ``[T, V]`` that answer nobody: to measure what it costs."""
     positions = torch.arange(len(logits), device=logits.device)
     places, nothing = [Place(sampling)] * len(logits), torch.full_like(positions, -1)
     line = VerifyLine(nothing, positions, (positions, positions, positions), places)
-    judge(logits, line, len(logits), None, Coupled(), has_kernels=has_kernels).wait()
+    verifier.verify(logits, line, len(logits), None, Coupled()).wait()

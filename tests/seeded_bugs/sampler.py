@@ -31,8 +31,8 @@ BUGS = (
         "length",
         "a stale length: rejected drafts are not taken off a row",
         "engine/sampler/decoder.py",
-        "[row.position - 1 for row in rows],\n        )",
-        "[row.position - 1 + row.proposed - row.accepted for row in rows],\n        )",
+        "[row.position - 1 for row in rows],\n            features",
+        "[row.position - 1 + row.proposed - row.accepted for row in rows],\n            features",
         ("tests/engine/sampler/test_lossless.py", "-k", "a_row_is or greedy_candidates or teacher_forced"),
     ),
     Bug(

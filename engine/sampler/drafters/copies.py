@@ -57,6 +57,23 @@ class Copies:
         return found[0] if len(found) == 1 else [place for places in found for place in places]
 
 
+class History:
+    """What was said behind one prompt, from run to run: a prompt that goes on from the last one keeps it."""
+
+    def __init__(self) -> None:
+        self.prompt: list[int] = []
+        self.copies = Copies()
+
+    def begin(self, prompt: Sequence[int]) -> None:
+        if self.prompt != list(prompt[: len(self.prompt)]):
+            self.forget()
+        self.copies.go_on(prompt)
+        self.prompt = list(prompt)
+
+    def forget(self) -> None:
+        self.prompt, self.copies = [], Copies()
+
+
 def _add(index: Index, text: list[int], token: int) -> None:
     text.append(token)
     place = (text, len(text))  # one for all lengths: most of an index is its entries

@@ -7,16 +7,15 @@ import torch
 from torch import Tensor
 
 from engine.models.memory_plan import DRAWN_BYTES
-from engine.sampler.acceptance import Coupled, Proposals, counter_of
+from engine.sampler.acceptance import Proposals, counter_of
 from engine.sampler.device_model import DeviceModel
 from engine.sampler.drafters.draft_model import DraftModelDrafter
 from engine.sampler.penalties import has_penalty
+from engine.sampler.row import Row
 from engine.sampler.sampling import Distributions
-from engine.sampler.stopping import Row
 from engine.sampler.streams import sent
 from engine.sampler.verdict import cuts_of_places
 from kernels.acceptance.triton import Counter, Drawn, draw
-from kernels.philox import DRAFT, TOKEN
 
 LIMIT = 32  # tokens that are ever drafted in one go
 
@@ -24,12 +23,13 @@ LIMIT = 32  # tokens that are ever drafted in one go
 class DraftLoop:
     """Each replay reads every row's last draft and draws the next; tokens, slots and counters move on the device.
 
-    ``depths``: drafts of which it keeps what they were drawn from, for the rejection rule; 0 for the coupled one.
+    ``depths``: drafts of which it keeps what they were drawn from, 0 for a rule that does not ask for it; ``draws_by``:
+    see ``AcceptanceRule``.
     """
 
-    def __init__(self, model: DeviceModel, depths: int):
+    def __init__(self, model: DeviceModel, depths: int, draws_by: int):
         room, device = model.cache.room, model.device
-        self._model, self.depths = model, depths
+        self._model, self.depths, self.draws_by = model, depths, draws_by
         self._q = torch.empty(depths, room.rows, model.vocabulary, device=device)
         self._step = model.new_step(room.rows)
         self._counter = Counter(*torch.zeros(3, room.rows, dtype=torch.long, device=device))
@@ -64,7 +64,7 @@ class DraftLoop:
     def _one(self) -> Tensor:
         step = self._step
         logits = self._model.run(step, last_only=False)[:, : self._model.vocabulary]
-        drawn = draw(logits, self._cuts, self._counter, DRAFT if self.depths else TOKEN)
+        drawn = draw(logits, self._cuts, self._counter, self.draws_by)
         if self.depths:
             deepest = self._depth[:1].clamp(max=self.depths - 1)  # the passes of a warm-up may go beyond it
             self._q.index_copy_(0, deepest, drawn.log_probs()[None])
@@ -97,14 +97,13 @@ class LoopedDraftDrafter(DraftModelDrafter):
         assert isinstance(self.model, DeviceModel)
         self._loop_over(self.model)
 
-    @torch.inference_mode()
-    def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
+    def _draft(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
         model = self.model
         assert isinstance(model, DeviceModel)
         most = self._most(model.vocabulary, model.cache.room.grown(rows=len(rows)).rows)
         counts = [min(max(0, count), most) for count in counts]
         if max(counts, default=0) < 1 or any(has_penalty(row.sampling) for row in rows):
-            return super().propose(rows, counts)
+            return super()._draft(rows, counts)
         feeds = [max(1, count - 1) for count in counts]
         slots = max(row.position + fed for row, fed in zip(rows, feeds, strict=True)) - model.prompt_length
         model.make_room(model.cache.room.grown(rows=len(rows), slots=slots))
@@ -112,25 +111,24 @@ class LoopedDraftDrafter(DraftModelDrafter):
         logits = self._advance(rows, [[] for _ in rows], list(range(len(rows))))
         cuts = cuts_of_places([row.place([]) for row in rows], logits.device)
         at = Counter(*(part.contiguous() for part in counter_of(rows, [0] * len(rows), logits.device)))
-        is_coupled = isinstance(self.rule, Coupled)
         loop = self._loop_over(model)
-        first = draw(logits, cuts, at, TOKEN if is_coupled else DRAFT)
+        first = draw(logits, cuts, at, self.rule.draws_by)
         drafts = loop.run(rows, first, counts).T.tolist()
         if max(counts) > 1:
             for index, (row, drafted) in enumerate(zip(rows, drafts, strict=True)):
                 self._fed[index] = row.tokens + drafted[: feeds[index]]
         tokens = [drafted[:count] for drafted, count in zip(drafts, counts, strict=True)]
-        return Proposals(tokens, None if is_coupled else loop.q(counts))
+        return Proposals(tokens, loop.q(counts) if self.rule.needs_q else None)
 
     def _most(self, vocabulary: int, rows: int) -> int:
-        """Drafts per row. What they were drawn from, a number for every id, is kept for the rejection rule only."""
-        return LIMIT if isinstance(self.rule, Coupled) else min(LIMIT, max(1, DRAWN_BYTES // (4 * vocabulary * rows)))
+        """Drafts per row. What they were drawn from, a number for every id, is kept for a rule that asks for it."""
+        return min(LIMIT, max(1, DRAWN_BYTES // (4 * vocabulary * rows))) if self.rule.needs_q else LIMIT
 
     def _loop_over(self, model: DeviceModel) -> DraftLoop:
         """Kept by the model, whose room it was captured over: the next run finds it there."""
         loop, rows = model.draft_loop, model.cache.room.rows
-        depths = 0 if isinstance(self.rule, Coupled) else self._most(model.vocabulary, rows)
-        if not isinstance(loop, DraftLoop) or loop.depths != depths:
+        depths = self._most(model.vocabulary, rows) if self.rule.needs_q else 0
+        if not isinstance(loop, DraftLoop) or (loop.depths, loop.draws_by) != (depths, self.rule.draws_by):
             model.draft_loop = None  # two of them need not fit
-            model.draft_loop = loop = DraftLoop(model, depths)
+            model.draft_loop = loop = DraftLoop(model, depths, self.rule.draws_by)
         return loop

@@ -6,15 +6,21 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from engine.contract import BadRequest, Request
 from engine.sampler.acceptance import AcceptanceRule, Proposals, counter_of
+from engine.sampler.budget import DraftBudget
+from engine.sampler.device_model import DeviceModel
+from engine.sampler.drafters import Drafter
+from engine.sampler.drafters.timing import DraftTimer
+from engine.sampler.pair import LoadedPair
 from engine.sampler.ragged_model import RaggedModel
+from engine.sampler.row import Row
 from engine.sampler.sampling import Distributions, distributions
-from engine.sampler.stopping import Row
 from engine.sampler.streams import sent
 
 
 @dataclass
-class DraftModelDrafter:
+class DraftModelDrafter(Drafter):
     """Autoregressive drafts with a ragged cache of their own.
 
     The cache may lag behind a row by any number of tokens (no drafts for a while, a correction, a fully accepted
@@ -23,9 +29,14 @@ class DraftModelDrafter:
 
     model: RaggedModel
     rule: AcceptanceRule
-    name: str = "draft-model"
-    is_free: bool = False
+    name = "draft-model"
+    draws = True
     _fed: list[list[int]] = field(default_factory=list)  # tokens after the prompt, by row
+    _timer: DraftTimer = field(default_factory=DraftTimer)
+
+    def cost(self, rows: int, budget: DraftBudget) -> float:
+        """A pass for each token of the row that drafts furthest."""
+        return self._timer.seconds * max(budget.drawn, default=0)
 
     def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
         self._fed = []
@@ -43,11 +54,13 @@ class DraftModelDrafter:
         # Rows that joined after the last proposal hold nothing yet.
         self._fed = [self._fed[index] if index < len(self._fed) else [] for index in rows]
 
-    def observe(self, rows: Sequence[Row], hidden: Tensor) -> None:
-        """The target's hidden states mean nothing to another model."""
-
     @torch.inference_mode()
-    def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
+    def propose(self, rows: Sequence[Row], budget: DraftBudget) -> Proposals:
+        with self._timer.measuring(max(budget.drawn, default=0)):
+            return self._draft(rows, budget.drawn)
+
+    def _draft(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
+        """``counts[b]`` tokens of row b, one pass after the other."""
         self._fed += [[] for _ in rows[len(self._fed) :]]
         drafts: list[list[int]] = [[] for _ in rows]
         q_steps: list[tuple[list[int], Distributions]] = []
@@ -74,7 +87,7 @@ class DraftModelDrafter:
             lines.append(self._readable(wanted[known:]))
             starts.append(rows[index].prompt_length + known)
             self._fed[index] = wanted
-        logits = self.model.forward(lines, starts, last_only=True)
+        logits = self.model.forward(lines, starts, last_only=True).logits
         return logits if len(active) == count else logits[active]
 
     def _readable(self, tokens: Sequence[int]) -> list[int]:
@@ -104,3 +117,18 @@ def _in_line_order(q_steps: list[tuple[list[int], Distributions]], drafts: list[
         ids[at, : q.ids.shape[1]] = q.ids
         log_probs[at, : q.ids.shape[1]] = q.log_probs
     return Distributions(ids, log_probs)
+
+
+def drafter_over(model: RaggedModel, rule: AcceptanceRule) -> DraftModelDrafter:
+    """The fastest one that ``model``'s device has."""
+    if isinstance(model, DeviceModel) and model.has_kernels:
+        from engine.sampler.drafters.draft_loop import LoopedDraftDrafter  # needs triton
+
+        return LoopedDraftDrafter(model, rule)
+    return DraftModelDrafter(model, rule)
+
+
+def open_draft_model(pair: LoadedPair, request: Request, rule: AcceptanceRule) -> DraftModelDrafter:
+    if pair.ragged_draft is None:
+        raise BadRequest("No draft model is loaded; name one with --draft, or choose the suffix drafter.")
+    return drafter_over(pair.ragged_draft, rule)

@@ -1,21 +1,26 @@
-"""Copies where something was said before, and asks a draft model where nothing was."""
+"""A mixture: copies, n-grams and a speculator where they are sure enough, a draft model elsewhere."""
 
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from engine.sampler.acceptance import Coupled, Proposals
-from engine.sampler.drafters.draft_model import DraftModelDrafter
+from engine.contract import Request
+from engine.sampler.acceptance import AcceptanceRule, Proposals
+from engine.sampler.budget import DraftBudget
+from engine.sampler.drafters import Drafter
+from engine.sampler.drafters.draft_model import DraftModelDrafter, open_draft_model
 from engine.sampler.drafters.suffix import SuffixDrafter
+from engine.sampler.forward_pass import Features
+from engine.sampler.pair import LoadedPair
+from engine.sampler.row import Row
 from engine.sampler.sampling import Distributions
-from engine.sampler.stopping import Row
 from engine.sampler.streams import sent
 
 SURE = 0.6  # chance of a copied guess from which on the draft model is not asked: about what it reaches itself
 
 
-class HybridDrafter:
+class HybridDrafter(Drafter):
     """Row by row, one of two drafters. Which one depends on this run's committed tokens only, so it cannot bias what
     follows.
 
@@ -23,33 +28,37 @@ class HybridDrafter:
     """
 
     name = "hybrid"
-    is_free = False
+    draws = True
 
-    def __init__(self, suffix: SuffixDrafter, model: DraftModelDrafter, copy_limit: int | None = None):
-        """``copy_limit``: guesses to copy per row where the policy chooses among them; None: as many as it plans."""
-        self.suffix, self.model, self.copy_limit = suffix, model, copy_limit
+    def __init__(self, suffix: SuffixDrafter, model: DraftModelDrafter):
+        self.suffix, self.model = suffix, model
+
+    @property
+    def needs(self) -> Features:
+        return self.suffix.needs
+
+    def cost(self, rows: int, budget: DraftBudget) -> float:
+        return self.suffix.cost(rows, budget) + self.model.cost(rows, budget)
 
     def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
-        if not isinstance(self.model.rule, Coupled):
+        if self.model.rule.needs_q:
             # Where a guess was drawn, other numbers decide than where it was copied. Which of the two it is must not
             # depend on those numbers, and what was said in a run with the same seed does.
             self.suffix.forget()
         return self.suffix.begin(prompt, between_chunks) and self.model.begin(prompt, between_chunks)
 
-    def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
-        copied = self.suffix.propose(rows, self._copies(rows, counts))
+    def propose(self, rows: Sequence[Row], budget: DraftBudget) -> Proposals:
+        copied, counts = self.suffix.propose(rows, budget), budget.drawn
         chances = copied.survival or [None] * len(rows)
         copies = [
             chance is not None and len(chance) > 0 and (chance[0] >= SURE or count == 0)
             for chance, count in zip(chances, counts, strict=True)
         ]
-        drawn = self.model.propose(rows, [0 if copy else count for copy, count in zip(copies, counts, strict=True)])
+        left = [0 if copy else count for copy, count in zip(copies, counts, strict=True)]
+        drawn = self.model.propose(rows, DraftBudget.of(left))
         tokens = [(copied if copy else drawn).tokens[row] for row, copy in enumerate(copies)]
         survival = [chance if copy else None for chance, copy in zip(chances, copies, strict=True)]
         return Proposals(tokens, _merged(drawn.q, tokens, copies), survival)
-
-    def _copies(self, rows: Sequence[Row], counts: Sequence[int]) -> Sequence[int]:
-        return counts if self.copy_limit is None else [min(self.copy_limit, row.room - 1) for row in rows]
 
     def observe(self, rows: Sequence[Row], hidden: Tensor) -> None:
         self.suffix.observe(rows, hidden)
@@ -77,3 +86,9 @@ def _merged(q: Distributions | None, tokens: list[list[int]], copies: list[bool]
     log_probs[:, 0] = 0.0
     ids[drawn], log_probs[drawn] = q.ids, q.log_probs
     return Distributions(ids, log_probs)
+
+
+def open_hybrid(pair: LoadedPair, request: Request, rule: AcceptanceRule) -> HybridDrafter:
+    """Of all that there is."""
+    model = open_draft_model(pair, request, rule)
+    return HybridDrafter(SuffixDrafter(pair.ngrams, pair.speculator, pair.history), model)

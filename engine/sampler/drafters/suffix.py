@@ -12,12 +12,18 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from engine.sampler.acceptance import Proposals
+from engine.contract import BadRequest, Request
+from engine.sampler.acceptance import AcceptanceRule, Proposals
+from engine.sampler.budget import DraftBudget
+from engine.sampler.drafters import Drafter
 from engine.sampler.drafters.confidence import LONGEST, Confidence, Grade
-from engine.sampler.drafters.copies import Copies, Place, following, vote
+from engine.sampler.drafters.copies import Copies, History, Place, following, vote
 from engine.sampler.drafters.ngrams import Ngrams
 from engine.sampler.drafters.speculator import Speculator
-from engine.sampler.stopping import Row
+from engine.sampler.drafters.timing import DraftTimer
+from engine.sampler.forward_pass import Features
+from engine.sampler.pair import LoadedPair
+from engine.sampler.row import Row
 
 JUDGED = 4  # tokens guessed in any case: those that are not verified are judged against what comes, for nothing
 SURE = 0.9  # chance from which on nothing else is asked
@@ -52,26 +58,39 @@ class Guess:
         return len(self.tokens) < self.count and (not self.tokens or self.chance > least)
 
 
-class SuffixDrafter:
-    """Guesses, token by token, what of all that is known of the text looks likeliest to be right."""
+class SuffixDrafter(Drafter):
+    """Guesses, token by token, what of all that is known of the text looks likeliest to be right.
 
-    name = "suffix"
-    is_free = True
+    All that is known goes by candidate, not by row, and its index is small beside a model: nothing moves when
+    rows leave, and when memory is short, what was said is still worth copying.
+    """
 
-    def __init__(self, ngrams: Ngrams | None = None, speculator: Speculator | None = None):
-        """``ngrams``: what to guess where nothing repeats; ``speculator``: what follows from hidden states."""
-        self._ngrams = ngrams
-        self.speculator = speculator
-        self.least_chance: Callable[[int], float] = lambda rows: 0.0  # of guesses that anybody will want, by rows
-        self._prompt: list[int] = []
-        self._copies = Copies()
+    def __init__(
+        self, ngrams: Ngrams | None = None, speculator: Speculator | None = None, history: History | None = None
+    ):
+        """``ngrams``: what to guess where nothing repeats; ``speculator``: what follows from hidden states.
+
+        ``history``: what was said in earlier runs.
+        """
+        self.name = "suffix" if speculator is None else "speculator"
+        self._ngrams, self.speculator, self._history = ngrams, speculator, history or History()
+        self._timer = DraftTimer()
+
+    @property
+    def needs(self) -> Features:
+        return Features(hidden=self.speculator is not None)
+
+    def cost(self, rows: int, budget: DraftBudget) -> float:
+        """Of a call, lately: a run's rows and guesses change slowly."""
+        return self._timer.seconds
+
+    @property
+    def _copies(self) -> Copies:
+        return self._history.copies
 
     def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
         """A prompt that goes on from the last one, or is that one again, keeps what its candidates said."""
-        if self._prompt != list(prompt[: len(self._prompt)]):
-            self.forget()
-        self._copies.go_on(prompt)
-        self._prompt = list(prompt)
+        self._history.begin(prompt)
         self._text_of: dict[int, list[int]] = {}  # by candidate; finished ones stay and go on being copied from
         self._guesses: dict[int, Guess] = {}
         self._states: dict[int, Tensor] = {}  # of the speculator, where each candidate's last token was drawn
@@ -80,7 +99,7 @@ class SuffixDrafter:
 
     def forget(self) -> None:
         """Nothing that was said before is copied from."""
-        self._prompt, self._copies = [], Copies()
+        self._history.forget()
 
     def observe(self, rows: Sequence[Row], hidden: Tensor) -> None:
         """``hidden`` ``[B, size]``: what the target's output layer read where each row's last token was drawn."""
@@ -88,8 +107,11 @@ class SuffixDrafter:
             states = self.speculator.begin(hidden)
             self._states.update((row.candidate, state) for row, state in zip(rows, states, strict=True))
 
-    def propose(self, rows: Sequence[Row], counts: Sequence[int]) -> Proposals:
-        least = max(HOPELESS, self.least_chance(len(rows)))
+    def propose(self, rows: Sequence[Row], budget: DraftBudget) -> Proposals:
+        with self._timer.measuring():
+            return self._propose(rows, budget.guesses, max(HOPELESS, budget.least_chance))
+
+    def _propose(self, rows: Sequence[Row], counts: Sequence[int], least: float) -> Proposals:
         texts = [self._catch_up(row) for row in rows]  # of all rows first: they copy from each other
         guesses = [
             self._begin(text, len(row.tokens), max(count, JUDGED))
@@ -104,15 +126,6 @@ class SuffixDrafter:
             survival=[guess.survival[:count] for guess, count in zip(guesses, wanted, strict=True)],
         )
 
-    def keep(self, rows: Sequence[int]) -> None:
-        """All that is known goes by candidate, not by row: nothing moves."""
-
-    def reserve(self, rows: int, slots: int, prompt: int) -> None:
-        """Its index is small beside a model, and grows."""
-
-    def release(self) -> None:
-        """What was said is still worth copying."""
-
     def _begin(self, text: list[int], start: int, count: int) -> Guess:
         line = text[-LONGEST:]
         return Guess(start, count, line, *self._copies.longest_match(line))
@@ -124,7 +137,7 @@ class SuffixDrafter:
                 self._confidence.learn(kind, token == truth)
                 if token != truth:
                     break
-        beginning = self._prompt[-LONGEST:]  # so that matches cross over from the prompt
+        beginning = self._history.prompt[-LONGEST:]  # so that matches cross over from the prompt
         text = self._text_of.get(row.candidate)
         if text is None:
             text = self._text_of[row.candidate] = list(beginning)
@@ -183,3 +196,15 @@ class SuffixDrafter:
         places = following(guess.places, token)
         found = (guess.match + 1, places) if places else self._copies.longest_match(guess.line)
         guess.match, guess.places = found
+
+
+def open_suffix(pair: LoadedPair, request: Request, rule: AcceptanceRule) -> SuffixDrafter:
+    """Copies and n-grams."""
+    return SuffixDrafter(pair.ngrams, history=pair.history)
+
+
+def open_speculator(pair: LoadedPair, request: Request, rule: AcceptanceRule) -> SuffixDrafter:
+    """Copies, n-grams and the target's hidden states."""
+    if pair.speculator is None:
+        raise BadRequest("There is no speculator for this model here; choose the suffix drafter.")
+    return SuffixDrafter(pair.ngrams, pair.speculator, pair.history)

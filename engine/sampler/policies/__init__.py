@@ -1,12 +1,15 @@
-"""How many drafts to verify per row. A policy is one file and one line in ``open_policy``."""
+"""How many drafts to verify per row. A policy is one file and one line in ``engine.sampler.names``."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from engine.sampler.acceptance import Proposals
+from engine.sampler.budget import DraftBudget
 from engine.sampler.cost_table import CostTable
-from engine.sampler.stopping import Row
+from engine.sampler.drafters import Drafter
+from engine.sampler.names import POLICIES
+from engine.sampler.row import Row
 
 
 @dataclass(frozen=True)
@@ -30,14 +33,10 @@ class StepTimes:
 class Policy(Protocol):
     name: str
 
-    def plan(self, rows: Sequence[Row]) -> list[int]:
-        """Drafts to ask the drafter for, per row. Must not look at sampled tokens that may yet be dropped."""
+    def budget(self, rows: Sequence[Row]) -> DraftBudget:
+        """Drafts to ask the drafter for. Must not look at sampled tokens that may yet be dropped."""
 
-    def least_chance(self, rows: int) -> float:
-        """A guess that is less likely to stay is not worth making, with so many rows; by default every guess is."""
-        return 0.0
-
-    def choose(self, proposals: Proposals) -> Proposals:
+    def prune(self, proposals: Proposals) -> Proposals:
         """Those of a deterministic drafter's guesses that are worth verifying; by default all."""
         return proposals
 
@@ -45,17 +44,10 @@ class Policy(Protocol):
         """After a step: one outcome for each row that goes on."""
 
 
-def open_policy(name: str, costs: CostTable, *, free_drafts: bool) -> Policy:
-    """The policy a request names: ``goodput`` (also ``auto``), ``bass`` or ``fixed:N``.
+PolicyFactory = Callable[[str, CostTable, Drafter], Policy]  # of what follows the colon, of costs, and of who drafts
 
-    ``free_drafts``: the drafter guesses in no time to speak of, so only verifying costs.
-    """
-    from engine.sampler.policies.bass import Bass
-    from engine.sampler.policies.fixed import Fixed
-    from engine.sampler.policies.goodput import Goodput
 
-    if name == "bass":
-        return Bass()
-    if name.startswith("fixed:"):
-        return Fixed(int(name.removeprefix("fixed:")))
-    return Goodput(costs, free_drafts=free_drafts)
+def open_policy(name: str, costs: CostTable, drafter: Drafter) -> Policy:
+    """The policy that a request names. Raises BadRequest."""
+    factory, argument = POLICIES.find(name)
+    return factory(argument, costs, drafter)

@@ -3,8 +3,11 @@
 import math
 from collections.abc import Sequence
 
+from engine.sampler.budget import DraftBudget
+from engine.sampler.cost_table import CostTable
+from engine.sampler.drafters import Drafter
 from engine.sampler.policies import Outcome, Policy, StepTimes
-from engine.sampler.stopping import Row
+from engine.sampler.row import Row
 
 FIRST, STEP_UP, SHRINK, LIMIT = 7, 2, 10, 32  # l0, l_incre, l_mod and l_limit of the paper
 
@@ -18,8 +21,8 @@ class Bass(Policy):
         self.length = FIRST
         self.shrinking = 0  # s
 
-    def plan(self, rows: Sequence[Row]) -> list[int]:
-        return [self.length] * len(rows)
+    def budget(self, rows: Sequence[Row]) -> DraftBudget:
+        return DraftBudget.of([self.length] * len(rows))
 
     def observe(self, outcomes: Sequence[Outcome], times: StepTimes) -> None:
         tried = [outcome for outcome in outcomes if outcome.proposed]
@@ -31,3 +34,7 @@ class Bass(Policy):
         else:
             shorter = self.length - math.ceil(self.length / SHRINK) - self.shrinking
             self.length, self.shrinking = max(1, best, shorter), 1
+
+
+def open_bass(argument: str, costs: CostTable, drafter: Drafter) -> Bass:
+    return Bass()

@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 
+from engine.sampler.budget import DraftBudget
+from engine.sampler.cost_table import CostTable
+from engine.sampler.drafters import Drafter
 from engine.sampler.policies import Outcome, Policy, StepTimes
-from engine.sampler.stopping import Row
+from engine.sampler.row import Row
 
 
 class Fixed(Policy):
@@ -11,8 +14,12 @@ class Fixed(Policy):
         self.length = length
         self.name = f"fixed:{length}"
 
-    def plan(self, rows: Sequence[Row]) -> list[int]:
-        return [self.length] * len(rows)
+    def budget(self, rows: Sequence[Row]) -> DraftBudget:
+        return DraftBudget.of([self.length] * len(rows))
 
     def observe(self, outcomes: Sequence[Outcome], times: StepTimes) -> None:
         """Nothing is learned."""
+
+
+def open_fixed(length: str, costs: CostTable, drafter: Drafter) -> Fixed:
+    return Fixed(int(length))

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 
 from engine.sampler.acceptance import Proposals
+from engine.sampler.budget import DraftBudget
 from engine.sampler.cost_table import CostTable
+from engine.sampler.drafters import Drafter
 from engine.sampler.policies import Outcome, Policy, StepTimes
-from engine.sampler.stopping import Row
+from engine.sampler.row import Row
 
 LIMIT = 16  # drafts per row that are considered at all
 PRIOR = (4.0, 2.0)  # accepted and rejected drafts that a candidate is born with
@@ -18,32 +20,33 @@ PROBE_SHARE = 0.03  # of the time that may be spent on finding out whether draft
 class Goodput(Policy):
     """Two kinds of drafter, one aim: (tokens that will be committed) / (seconds that takes).
 
-    A deterministic drafter guesses for free and says how likely each guess is to survive: guesses of all rows are
-    taken in falling order while the rate still rises. A draft model costs time for every token, so its length is
-    fixed before it starts, from how often each candidate's drafts were accepted. A hybrid brings both.
+    Guesses say how likely each of them is to survive: those of all rows are taken in falling order while the rate still
+    rises. What is drawn must all be verified, so its length is fixed before it starts: from how often each candidate's
+    drafts were accepted, and from what they cost (``Drafter.cost``). A hybrid brings both.
     """
 
     name = "goodput"
 
-    def __init__(self, costs: CostTable, *, free_drafts: bool):
-        self._costs, self._free_drafts = costs, free_drafts
+    def __init__(self, costs: CostTable, drafter: Drafter):
+        self._costs, self._drafter = costs, drafter
         self._tally: dict[int, tuple[float, float]] = {}  # candidate -> accepted, first rejections; both fading
-        self._draft_seconds = 0.0  # of one draft token for the whole batch; 0: not yet known, or nothing
-        self._planned = 0
         self._price = 0.0  # lately: chance from which on a guess of a deterministic drafter was verified
         self._is_probe = False
         self._all_seconds = self._probe_seconds = 0.0
 
-    def plan(self, rows: Sequence[Row]) -> list[int]:
-        if self._free_drafts:
-            return [LIMIT] * len(rows)  # ``choose`` decides, when it is known how good the guesses are
+    def budget(self, rows: Sequence[Row]) -> DraftBudget:
+        # ``prune`` decides on guesses, when it is known how good they are.
+        drawn = self._drawn(rows) if self._drafter.draws else 0
+        return DraftBudget([LIMIT] * len(rows), [drawn] * len(rows), self.least_chance(len(rows)))
+
+    def _drawn(self, rows: Sequence[Row]) -> int:
+        """Tokens to draw for each row."""
         rates = [self._acceptance(row.candidate) for row in rows]
         best = max(range(LIMIT + 1), key=lambda length: self._rate(rates, length))
         self._is_probe = best == 0 and self._probe_seconds <= PROBE_SHARE * self._all_seconds
         if self._is_probe:
             best = 1  # otherwise a draft model that once did not pay would never be asked again
-        self._planned = best
-        return [best] * len(rows)
+        return best
 
     def least_chance(self, rows: int) -> float:
         """What one more token in the line costs, in tokens that are had in that time.
@@ -54,7 +57,7 @@ class Goodput(Policy):
         cheapest = min((self._costs.seconds(rows + more) - plain) / more for more in (1, 2, 4, 8))
         return max(rows * cheapest / plain, self._price)
 
-    def choose(self, proposals: Proposals) -> Proposals:
+    def prune(self, proposals: Proposals) -> Proposals:
         if proposals.survival is None:
             return proposals
         rows = len(proposals.tokens)
@@ -86,9 +89,6 @@ class Goodput(Policy):
             accepted, rejected = self._tally.get(outcome.candidate, PRIOR)
             missed = outcome.accepted < outcome.proposed
             self._tally[outcome.candidate] = (accepted * DECAY + outcome.accepted, rejected * DECAY + missed)
-        if self._planned and any(outcome.drawn and outcome.proposed for outcome in outcomes):
-            per_token = times.draft / self._planned
-            self._draft_seconds += (per_token - self._draft_seconds) / (8 if self._draft_seconds else 1)
         spent = times.draft + times.verify
         if self._is_probe:
             self._probe_seconds += max(0.0, spent - self._costs.seconds(max(1, len(outcomes))))
@@ -102,4 +102,9 @@ class Goodput(Policy):
     def _rate(self, rates: Sequence[float], length: int) -> float:
         """Expected tokens per second if every row drafts ``length`` tokens."""
         expected = sum(length + 1 if a >= 1 else (1 - a ** (length + 1)) / (1 - a) for a in rates)
-        return expected / (self._costs.seconds(len(rates) * (length + 1)) + length * self._draft_seconds)
+        drafting = self._drafter.cost(len(rates), DraftBudget.of([length] * len(rates)))
+        return expected / (self._costs.seconds(len(rates) * (length + 1)) + drafting)
+
+
+def open_goodput(argument: str, costs: CostTable, drafter: Drafter) -> Goodput:
+    return Goodput(costs, drafter)

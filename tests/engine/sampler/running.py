@@ -12,7 +12,8 @@ from engine.sampler.drafters.hybrid import HybridDrafter
 from engine.sampler.drafters.suffix import SuffixDrafter
 from engine.sampler.policies import open_policy
 from engine.sampler.ragged_model import RaggedModel
-from engine.sampler.stopping import Limits, Row
+from engine.sampler.row import Row
+from engine.sampler.stopping import Limits
 from tests.engine.sampler.tiny import VOCABULARY
 
 GREEDY = Sampling(temperature=0)
@@ -49,9 +50,7 @@ def open_decoder(
         chosen = DraftModelDrafter(second, acceptance)
     elif drafter == "hybrid":
         second = RaggedModel(copy.deepcopy(draft), vocabulary, packed=packed)
-        chosen = HybridDrafter(
-            SuffixDrafter(), DraftModelDrafter(second, acceptance), 8 if policy == "goodput" else None
-        )
+        chosen = HybridDrafter(SuffixDrafter(), DraftModelDrafter(second, acceptance))
     else:
         chosen = SuffixDrafter() if drafter == "suffix" else NoDrafter()
     return assemble(RaggedModel(copy.deepcopy(target), vocabulary, packed=packed), chosen, policy, acceptance)
@@ -60,14 +59,14 @@ def open_decoder(
 def assemble(model, drafter, policy, acceptance):
     """A decoder of parts that exist; ``model`` may be a ``TableModel``."""
     costs = CostTable({1: 1.0, 8: 1.2, 16: 2.0})
-    return Decoder(model, drafter, open_policy(policy, costs, free_drafts=drafter.is_free), acceptance, costs)
+    return Decoder(model, drafter, open_policy(policy, costs, drafter), acceptance, costs)
 
 
 def decode(decoder, prompt, rows, after_step=lambda step, decoder: None):
     """All rows to their end; the ended ones in the order of their numbers."""
-    logits = decoder.target.prefill(prompt)
+    last = decoder.target.prefill(prompt, features=decoder.drafter.needs)
     decoder.drafter.begin(prompt, lambda done: True)
-    decoder.join(rows, logits)
+    decoder.join(rows, last)
     decoder.leave()
     step = 0
     while decoder.rows:

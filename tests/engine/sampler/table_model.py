@@ -8,6 +8,9 @@ from types import SimpleNamespace
 
 import torch
 
+from engine.sampler.forward_pass import NO_FEATURES, Pass
+from engine.sampler.verdict import HostVerifier
+
 CONTEXTS = 61
 
 
@@ -15,8 +18,7 @@ class TableModel:
     """Stands in for a ``RaggedModel``. ``sharpness``: spread of the logits, in nats."""
 
     device = torch.device("cpu")
-    hidden = prompt_hidden = None
-    has_kernels = False
+    has_kernels, verifier = False, HostVerifier()
 
     def __init__(self, vocabulary, sharpness=2.0, seed=0):
         self.vocabulary = vocabulary
@@ -27,11 +29,11 @@ class TableModel:
         self._prompt: list[int] = []
         self._rows: list[list[int]] = []
 
-    def prefill(self, prompt, between_chunks=lambda done: True):
+    def prefill(self, prompt, between_chunks=lambda done: True, features=NO_FEATURES):
         self._prompt, self._rows = list(prompt), []
-        return self.logits_after([*prompt])[None]
+        return Pass(self.logits_after([*prompt])[None])
 
-    def forward(self, tokens, starts, *, last_only=False):
+    def forward(self, tokens, starts, *, last_only=False, features=NO_FEATURES):
         self._rows += [[] for _ in range(len(tokens) - len(self._rows))]
         logits = []
         for row, fresh, start in zip(self._rows, tokens, starts, strict=False):
@@ -43,7 +45,7 @@ class TableModel:
                 logits.append(self.logits_after(self._prompt + row))
         ends = torch.tensor([len(fresh) for fresh in tokens]).cumsum(0) - 1
         stacked = torch.stack(logits)
-        return stacked[ends] if last_only else stacked
+        return Pass(stacked[ends] if last_only else stacked)
 
     def keep(self, rows):
         self._rows = [self._rows[at] if at < len(self._rows) else [] for at in rows]

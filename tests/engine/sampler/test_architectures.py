@@ -89,11 +89,11 @@ def test_uneven_rows_equal_the_stock_model(name, form):
 
     prompt = tokens(9)
     if shared:
-        torch.testing.assert_close(model.prefill(prompt)[0], alone(stock, prompt)[-1], rtol=0, atol=1e-4)
+        torch.testing.assert_close(model.prefill(prompt).logits[0], alone(stock, prompt)[-1], rtol=0, atol=1e-4)
     texts = [list(prompt) if shared else [] for _ in range(4)]
     for counts in ([9, 4, 11, 2], [1, 1, 1, 1], [3, 6, 1, 5]):
         fresh = [tokens(count) for count in counts]
-        logits = model.forward(fresh, [len(text) for text in texts])
+        logits = model.forward(fresh, [len(text) for text in texts]).logits
         for text, new, got in zip(texts, fresh, logits.split(counts), strict=True):
             want = alone(stock, text + new)[len(text) :]
             torch.testing.assert_close(got, want, rtol=0, atol=1e-4)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.sampler.budget import DraftBudget
 from engine.sampler.drafters import copies
 from engine.sampler.drafters.copies import CROWD, LONGEST, SHORTEST, Copies, following, vote
 from engine.sampler.drafters.suffix import SuffixDrafter
@@ -34,7 +35,7 @@ def replay(name, drafter, candidates=8):
     for row in rows:
         row.commit(answers[row.candidate][:1], [0.0])
     while going := [row for row in rows if len(row.tokens) < len(answers[row.candidate])]:
-        proposals = drafter.propose(going, [DRAFTS] * len(going))
+        proposals = drafter.propose(going, DraftBudget.of([DRAFTS] * len(going)))
         for row, guesses in zip(going, proposals.tokens, strict=True):
             ahead = answers[row.candidate][len(row.tokens) :]
             stays = next((n for n, (a, b) in enumerate(zip(guesses, ahead, strict=False)) if a != b), len(guesses))
@@ -88,7 +89,7 @@ def test_a_candidate_copies_from_its_prompt_its_siblings_and_itself():
 
     def guessed(row, *tokens):
         row.commit(list(tokens), [0.0] * len(tokens))
-        return drafter.propose([first, second], [3, 3]).tokens[row.candidate - 1]
+        return drafter.propose([first, second], DraftBudget.of([3, 3])).tokens[row.candidate - 1]
 
     assert guessed(first, 2, 3) == [4, 5, 6]
     assert guessed(first, 40, 41, 42, 43) == []
@@ -133,7 +134,7 @@ def test_many_runs_of_one_prompt_keep_no_more_than_a_few(small):
         drafter.begin(prompt, lambda done: True)
         (row,) = new_rows([1], prompt, max_tokens=1000)
         row.commit([1000 + 30 * run + n for n in range(30)], [0.0] * 30)
-        drafter.propose([row], [4])
+        drafter.propose([row], DraftBudget.of([4]))
         gc.collect()
         counts.append(len(gc.get_objects()))
     assert max(counts[30:]) <= max(counts[5:30]) * 1.001

@@ -35,14 +35,14 @@ def test_any_rows_and_lengths_equal_the_ragged_model(architecture):
     plain, device = RaggedModel(copy.deepcopy(stock), VOCABULARY), open_device(stock)
     generator = torch.Generator().manual_seed(1)
     prompt = random_tokens(21, generator)
-    torch.testing.assert_close(device.prefill(prompt), plain.prefill(prompt), rtol=0, atol=1e-4)
+    torch.testing.assert_close(device.prefill(prompt).logits, plain.prefill(prompt).logits, rtol=0, atol=1e-4)
     lengths = [len(prompt)] * 3
     for step, counts in enumerate([[4, 1, 6], [1, 1, 1], [3, 9, 1], [2, 2, 2], [5, 1, 1], [1, 7, 1, 1, 2, 1]]):
         lengths += [len(prompt)] * (len(counts) - len(lengths))
         fresh = [random_tokens(count, generator) for count in counts]
         for last_only in (False, True):
-            want = plain.forward(fresh, lengths, last_only=last_only)
-            got = device.forward(fresh, lengths, last_only=last_only)
+            want = plain.forward(fresh, lengths, last_only=last_only).logits
+            got = device.forward(fresh, lengths, last_only=last_only).logits
             torch.testing.assert_close(got, want, rtol=0, atol=1e-4)
         lengths = [length + max(1, count - 2) for length, count in zip(lengths, counts, strict=True)]
         if step == 3:
@@ -65,15 +65,17 @@ def test_a_prompt_in_chunks_and_a_follow_up_read_only_what_is_new(monkeypatch):
         model.remember(1, answers[1])
         model.forget_rows()
     follow_up = prompt + answers[1] + random_tokens(3, generator)
-    want = plain.prefill(follow_up)
+    want = plain.prefill(follow_up).logits
     torch.testing.assert_close(
-        device.prefill(follow_up, lambda done: read.append(done) or True), want, rtol=0, atol=1e-4
+        device.prefill(follow_up, lambda done: read.append(done) or True).logits, want, rtol=0, atol=1e-4
     )
     assert read == [28]  # 20 of the prompt and 4 of the answer were known
-    torch.testing.assert_close(device.forward([[3, 4]], [28]), plain.forward([[3, 4]], [28]), rtol=0, atol=1e-4)
+    torch.testing.assert_close(
+        device.forward([[3, 4]], [28]).logits, plain.forward([[3, 4]], [28]).logits, rtol=0, atol=1e-4
+    )
     device.clear()
     assert device.prefill([5, 6, 7], lambda done: False) is None
-    torch.testing.assert_close(device.prefill([5, 6, 7]), plain.prefill([5, 6, 7]), rtol=0, atol=1e-4)
+    torch.testing.assert_close(device.prefill([5, 6, 7]).logits, plain.prefill([5, 6, 7]).logits, rtol=0, atol=1e-4)
 
 
 def test_graphs_are_captured_largest_first_and_replayed_for_every_length():
@@ -112,14 +114,14 @@ def test_where_memory_runs_out_in_growing_the_old_room_still_serves(monkeypatch)
     with pytest.raises(torch.OutOfMemoryError):
         device.forward([[3]] * 5, [5, 5, 3, 3, 3])
     assert device.cache.room == SMALL
-    want = plain.forward([[3], [4, 5]], [5, 5])
-    torch.testing.assert_close(device.forward([[3], [4, 5]], [5, 5]), want, rtol=0, atol=1e-4)
+    want = plain.forward([[3], [4, 5]], [5, 5]).logits
+    torch.testing.assert_close(device.forward([[3], [4, 5]], [5, 5]).logits, want, rtol=0, atol=1e-4)
     monkeypatch.undo()
     device.forward([[3]] * 5, [6] * 2 + [3] * 3)
     device.release()
     assert device.cache.room == Room(rows=1, slots=SMALL.slots, prompt=SMALL.prompt)
-    want = plain.forward([[6, 7, 3], [8]], [3, 3])
-    torch.testing.assert_close(device.forward([[6, 7, 3], [8]], [3, 3]), want, rtol=0, atol=1e-4)
+    want = plain.forward([[6, 7, 3], [8]], [3, 3]).logits
+    torch.testing.assert_close(device.forward([[6, 7, 3], [8]], [3, 3]).logits, want, rtol=0, atol=1e-4)
 
 
 def test_a_model_that_cannot_be_captured_runs_all_the_same_and_says_why():
@@ -127,7 +129,9 @@ def test_a_model_that_cannot_be_captured_runs_all_the_same_and_says_why():
     plain, device = RaggedModel(copy.deepcopy(stock), VOCABULARY), open_device(stock, Refuse())
     for model in (plain, device):
         model.prefill([3, 4, 5])
-    torch.testing.assert_close(device.forward([[6, 7]], [3]), plain.forward([[6, 7]], [3]), rtol=0, atol=1e-4)
+    torch.testing.assert_close(
+        device.forward([[6, 7]], [3]).logits, plain.forward([[6, 7]], [3]).logits, rtol=0, atol=1e-4
+    )
     assert device.note == (
         "The model cannot be captured as a CUDA graph (operation not permitted when stream is capturing)."
     )
@@ -220,7 +224,9 @@ def test_the_kernel_itself_in_the_interpreter():
     for model in (plain, device):
         model.prefill([3, 4, 5, 6, 7, 8, 9])
     fresh = [[4, 5, 6], [7]]
-    torch.testing.assert_close(device.forward(fresh, [7, 7]), plain.forward(fresh, [7, 7]), rtol=0, atol=1e-4)
+    torch.testing.assert_close(
+        device.forward(fresh, [7, 7]).logits, plain.forward(fresh, [7, 7]).logits, rtol=0, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("rule", ["coupled", "rejection"])

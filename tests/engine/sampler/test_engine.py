@@ -269,11 +269,46 @@ def test_a_speculator_guesses_unless_told_otherwise(talk, monkeypatch):
     def said(drafter):
         events = talk([Load(ModelChoice("target")), Generate("r", request(3, tokens=30, drafter=drafter))])
         drafted = sum(event.drafted for event in of(StepDone, events))
-        return drafted, texts(events)
+        (end,) = of(RunFinished, events)
+        return drafted, texts(events), end.metrics.drafter
 
-    (none, plain), (copies, copied), (all_, guessed), (_, named) = map(said, ("none", "suffix", "auto", "speculator"))
-    assert none == 0 < copies < all_
-    assert plain == copied == guessed == named
+    none, copies, everything, by_name = map(said, ("none", "suffix", "auto", "speculator"))
+    assert none[0] == 0 < copies[0] < everything[0] == by_name[0]
+    assert none[1] == copies[1] == everything[1] == by_name[1]
+    assert [run[2] for run in (none, copies, everything, by_name)] == ["none", "suffix", "speculator", "speculator"]
+
+
+@pytest.mark.parametrize("acceptance", ["coupled", "rejection"])
+def test_a_mixture_asks_the_speculator_too(talk, monkeypatch, acceptance):
+    """Copies, n-grams, the speculator and the draft model are one drafter, and a run can name it."""
+    asked, tell = [], Speculator.next
+    monkeypatch.setattr(Speculator, "next", lambda self, *which: asked.append(which[1]) or tell(self, *which))
+    monkeypatch.setattr(
+        "engine.sampler.engine.speculator_for", lambda target: Speculator(file_for(target.module), target.module)
+    )
+    plain = texts(talk([LOAD, Generate("r", request(3, tokens=30, drafter="none"))]))
+    assert not asked
+    events = talk([LOAD, Generate("r", request(3, tokens=30, drafter="hybrid", acceptance=acceptance))])
+    assert asked
+    (end,) = of(RunFinished, events)
+    assert end.metrics.drafter == "hybrid"
+    if acceptance == "coupled":
+        assert texts(events) == plain
+
+
+@pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        ({"drafter": "oracle"}, "Drafter 'oracle' is not known; choose one of auto, suffix, speculator, draft-model"),
+        ({"policy": "fixed"}, "fixed:N with N from 0 to 99."),
+        ({"acceptance": "always"}, "choose one of coupled, rejection."),
+    ],
+)
+def test_a_name_that_nothing_is_registered_for_refuses_the_run_and_nothing_else(talk, names, sentence):
+    events = talk([LOAD, Generate("a", request(**names)), Generate("b", request())])
+    first, second = of(RunFinished, events)
+    assert (first.outcome, second.outcome) == ("refused", "finished")
+    assert sentence in first.reason
 
 
 def test_a_speculator_that_is_not_there_is_refused(talk):

@@ -10,7 +10,7 @@ import torch
 from engine.contract import Cancel, Close, Generate, Load, ModelChoice, Request, RunFinished, RunStarted, Sampling
 from engine.sampler.engine import SamplerEngine
 from engine.sampler.generation import Generation
-from engine.sampler.stopping import Row
+from engine.sampler.row import Row
 from tests.engine.sampler.test_engine import TinyModel, any_name
 from tests.engine.sampler.tiny import build, noisy_copy
 

@@ -9,6 +9,8 @@ import torch
 
 from engine.contract import Sampling
 from engine.sampler.acceptance import Proposals
+from engine.sampler.budget import DraftBudget
+from engine.sampler.drafters import Drafter
 from tests.engine.sampler.running import FREE, GREEDY, decode, new_rows, open_decoder, tokens_of
 from tests.engine.sampler.tiny import VOCABULARY, build, noisy_copy
 
@@ -302,23 +304,16 @@ def test_a_draft_of_one_layer_or_with_more_entries(target, shape):
     assert all(row.proposed > 0 for row in rows)
 
 
-class Stubborn:
+class Stubborn(Drafter):
     """Proposes what it is told, and is asked for nothing else."""
 
     name = "stubborn"
-    is_free = True
 
     def __init__(self, propose):
         self._propose = propose
 
-    def begin(self, prompt, between_chunks):
-        return True
-
-    def propose(self, rows, counts):
-        return self._propose(rows, counts)
-
-    def keep(self, rows):
-        pass
+    def propose(self, rows, budget):
+        return self._propose(rows, budget.guesses)
 
 
 @pytest.mark.parametrize("rule", ["coupled", "rejection"])
@@ -342,7 +337,7 @@ def test_every_draft_rejected_for_fifty_rounds(target, rule):
 def test_rows_with_no_one_and_three_drafts_in_one_step(target, draft):
     prompt = random_prompt(9, 6)
     decoder = open_decoder(target, drafter="draft-model", draft=draft)
-    decoder.policy.plan = lambda rows: [[0, 1, 3][row.candidate % 3] for row in rows]
+    decoder.policy.budget = lambda rows: DraftBudget.of([[0, 1, 3][row.candidate % 3] for row in rows])
     rows = decode(decoder, prompt, new_rows(range(1, 7), prompt))
     assert tokens_of(rows) == tokens_of(plain(target, prompt, range(1, 7), FREE))
     assert rows[2].proposed == 0 < rows[0].proposed < rows[1].proposed

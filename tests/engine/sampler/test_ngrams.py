@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.ngrams import PROMPTS, reliability, table
+from engine.sampler.budget import DraftBudget
 from engine.sampler.drafters.confidence import Kind
 from engine.sampler.drafters.ngrams import CLASSES, EMPTY, LONGEST, TABLES, Habit, Ngrams, table_for
 from engine.sampler.drafters.suffix import SuffixDrafter
@@ -89,7 +90,7 @@ def test_the_drafter_falls_back_on_habits_and_prefers_what_is_surer(ngrams):
     drafter.begin([7, 8, 9], lambda done: True)
     (row,) = new_rows([1], [7, 8, 9])
     row.commit([10, 11], [0.0, 0.0])
-    proposals = drafter.propose([row], [4])
+    proposals = drafter.propose([row], DraftBudget.of([4]))
     assert proposals.tokens[0][:3] == [12, 13, 14]
     kinds = drafter._guesses[1].kinds
     assert all(isinstance(kind, Habit) for kind in kinds)
@@ -99,7 +100,8 @@ def test_the_drafter_falls_back_on_habits_and_prefers_what_is_surer(ngrams):
     drafter.begin(said, lambda done: True)
     (row,) = new_rows([1], said)
     row.commit([10, 11], [0.0, 0.0])
-    assert drafter.propose([row], [4]).tokens[0] == [40, 41, 42, 43]  # said three times in this very prompt
+    tokens = drafter.propose([row], DraftBudget.of([4])).tokens[0]
+    assert tokens == [40, 41, 42, 43]  # said three times in this very prompt
     assert all(isinstance(kind, Kind) for kind in drafter._guesses[1].kinds)
 
 
@@ -134,13 +136,13 @@ def test_what_was_said_is_copied_from_when_the_conversation_goes_on():
     drafter.begin([1, 2, 3], lambda done: True)
     (row,) = new_rows([1], [1, 2, 3])
     row.commit([20, 21, 22, 23, 24], [0.0] * 5)
-    drafter.propose([row], [4])
+    drafter.propose([row], DraftBudget.of([4]))
 
     def guessed(prompt):
         drafter.begin(prompt, lambda done: True)
         (row,) = new_rows([1], prompt)
         row.commit([20, 21], [0.0, 0.0])
-        return drafter.propose([row], [3]).tokens[0]
+        return drafter.propose([row], DraftBudget.of([3])).tokens[0]
 
     assert guessed([1, 2, 3, 9]) == [22, 23, 24]  # a follow-up
     assert guessed([1, 2, 3, 9]) == [22, 23, 24]  # the same prompt again: more candidates
@@ -152,11 +154,10 @@ def test_guesses_end_at_the_first_that_is_too_unlikely(ngrams):
 
     def guesses(least: float) -> tuple[list[int], list[float]]:
         drafter = SuffixDrafter(ngrams)
-        drafter.least_chance = lambda rows: least
         drafter.begin(said, lambda done: True)
         (row,) = new_rows([1], said)
         row.commit([10, 11], [0.0, 0.0])
-        proposals = drafter.propose([row], [4])
+        proposals = drafter.propose([row], DraftBudget.of([4], least))
         return proposals.tokens[0], proposals.survival[0]
 
     tokens, chances = guesses(0.0)

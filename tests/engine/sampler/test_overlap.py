@@ -25,9 +25,11 @@ from engine.contract import (
 )
 from engine.models.room import Room
 from engine.sampler.acceptance import Coupled, Proposals, Rejection
+from engine.sampler.budget import DraftBudget
 from engine.sampler.cost_table import CostTable
 from engine.sampler.decoder import Decoder
 from engine.sampler.device_model import DeviceModel
+from engine.sampler.drafters import Drafter
 from engine.sampler.drafters.suffix import SuffixDrafter
 from engine.sampler.engine import SamplerEngine
 from engine.sampler.policies.fixed import Fixed
@@ -285,21 +287,18 @@ def waits():
         yield seen
 
 
-class Guesses:
+class Guesses(Drafter):
     """Drafts, and what they were drawn from, on the device."""
 
-    name, is_free = "guesses", False
+    name, draws = "guesses", True
 
     def __init__(self, tokens, drawn):
         self.tokens, self.drawn = tokens, drawn
 
-    def propose(self, rows, counts):
+    def propose(self, rows, budget):
         size = (sum(map(len, self.tokens)), 4)
         q = Distributions(torch.zeros(size, dtype=torch.long, device="meta"), torch.zeros(size, device="meta"))
         return Proposals(self.tokens, q if self.drawn else None)
-
-    def keep(self, rows):
-        pass
 
 
 @pytest.fixture
@@ -382,7 +381,7 @@ def test_a_suffix_drafter_may_be_asked_twice():
             for row in rows:
                 row.tokens += [3 + (step + row.candidate) % 3, 4]
             for _ in range(times):
-                offer = drafter.propose(rows, [4, 4])
+                offer = drafter.propose(rows, DraftBudget.of([4, 4]))
             offers.append((offer.tokens, offer.survival))
         found.append(copy.deepcopy(offers))
     assert found[0] == found[1]

@@ -4,25 +4,42 @@ import pytest
 
 from engine.sampler.acceptance import Proposals
 from engine.sampler.cost_table import CostTable
+from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.policies import Outcome, StepTimes
 from engine.sampler.policies import open_policy as open_with
-from engine.sampler.stopping import Limits, Row
+from engine.sampler.row import Row
+from engine.sampler.stopping import Limits
 
 NO_TIME = StepTimes(0.0, 0.0)
 
 
-def open_policy(name, costs=None, free_drafts=True):
-    return open_with(name, CostTable(costs or {1: 1.0}), free_drafts=free_drafts)
+class Drawing(Drafter):
+    """Draws, at a price for every token."""
+
+    name, draws = "drawing", True
+
+    def __init__(self, seconds):
+        self._seconds = seconds
+
+    def cost(self, rows, budget):
+        return self._seconds * max(budget.drawn)
+
+    def propose(self, rows, budget):
+        raise NotImplementedError
+
+
+def open_policy(name, costs=None, drafter=None):
+    return open_with(name, CostTable(costs or {1: 1.0}), drafter or NoDrafter())
 
 
 def lengths_after(best_accepted):
     """Draft lengths that follow when the best row accepts ``best_accepted(l)`` of l, step after step."""
     policy, seen = open_policy("bass"), []
     for best in best_accepted:
-        length = policy.plan([None])[0]
+        length = policy.budget([None]).drawn[0]
         seen.append(length)
         policy.observe([Outcome(1, length, min(best, length)), Outcome(2, length, 0)], NO_TIME)
-    return [*seen, policy.plan([None])[0]]
+    return [*seen, policy.budget([None]).drawn[0]]
 
 
 def test_always_everything_accepted():
@@ -41,15 +58,16 @@ def test_a_mixed_run():
 def test_a_clipped_proposal_counts_as_what_was_really_offered():
     policy = open_policy("bass")
     policy.observe([Outcome(1, 2, 2), Outcome(2, 0, 0)], NO_TIME)
-    assert policy.plan([None]) == [9]
+    assert policy.budget([None]).guesses == [9]
     policy.observe([Outcome(1, 0, 0)], NO_TIME)  # rows that proposed nothing do not count
-    assert policy.plan([None]) == [9]
+    assert policy.budget([None]).guesses == [9]
 
 
 def test_fixed_is_fixed():
     policy = open_policy("fixed:4")
     policy.observe([Outcome(1, 4, 0)], NO_TIME)
-    assert policy.plan([None, None]) == [4, 4]
+    budget = policy.budget([None, None])
+    assert budget.guesses == budget.drawn == [4, 4]
 
 
 # ---------------------------------------------------------------- goodput
@@ -61,7 +79,7 @@ KNEE = {1: 1.0, 8: 1.0, 16: 2.0, 64: 8.0}  # flat up to eight tokens
 
 def chosen(costs, survival):
     tokens = [list(range(len(row))) for row in survival]
-    return [len(row) for row in open_policy("goodput", costs).choose(Proposals(tokens, survival=survival)).tokens]
+    return [len(row) for row in open_policy("goodput", costs).prune(Proposals(tokens, survival=survival)).tokens]
 
 
 def test_goodput_takes_everything_where_tokens_are_free_and_nothing_where_they_do_not_pay():
@@ -81,9 +99,9 @@ def rows_of(count):
 
 def run_goodput(costs, acceptance, draft_seconds, steps=60, n=4):
     """Lengths planned over time when every row's draft model is right with ``acceptance`` in turn."""
-    policy, lengths = open_policy("goodput", costs, free_drafts=False), []
+    policy, lengths = open_policy("goodput", costs, Drawing(draft_seconds)), []
     for step in range(steps):
-        length = policy.plan(rows_of(n))[0]
+        length = policy.budget(rows_of(n)).drawn[0]
         lengths.append(length)
         right = next((k for k in range(length) if (step + k) % 10 >= acceptance * 10), length)
         verify = CostTable(costs).seconds(n * (length + 1))
@@ -122,7 +140,9 @@ def test_what_a_guess_must_promise_to_be_made():
     assert free.least_chance(1) == free.least_chance(8) == 0.0
     assert dear.least_chance(1) == dear.least_chance(8) == pytest.approx(1.0)
     assert half.least_chance(1) == pytest.approx(0.5)
-    assert open_policy("bass").least_chance(8) == open_policy("fixed:3").least_chance(8) == 0.0
+    assert half.budget(rows_of(1)).least_chance == pytest.approx(0.5)
+    for name in ("bass", "fixed:3"):
+        assert open_policy(name).budget(rows_of(8)).least_chance == 0.0
 
 
 def test_where_drafts_pay_a_further_guess_must_promise_more():
@@ -131,9 +151,9 @@ def test_where_drafts_pay_a_further_guess_must_promise_more():
     assert policy.least_chance(1) == pytest.approx(0.05)
     good, bad = [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3], [0.05] * 7
     for _ in range(50):
-        taken = policy.choose(Proposals([[1] * 7], survival=[good])).tokens[0]
+        taken = policy.prune(Proposals([[1] * 7], survival=[good])).tokens[0]
     assert len(taken) == 7
     assert policy.least_chance(1) == pytest.approx((1 + sum(good)) / 1.35 * 0.05, rel=0.01)
     for _ in range(50):
-        policy.choose(Proposals([[1] * 7], survival=[bad]))
+        policy.prune(Proposals([[1] * 7], survival=[bad]))
     assert policy.least_chance(1) == pytest.approx(0.05)

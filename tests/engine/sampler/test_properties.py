@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from engine.contract import Sampling
 from engine.sampler.acceptance import Coupled, Proposals, Rejection
-from engine.sampler.drafters import NoDrafter
+from engine.sampler.budget import DraftBudget
+from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.drafters.draft_model import DraftModelDrafter
 from engine.sampler.drafters.hybrid import HybridDrafter
 from engine.sampler.drafters.suffix import SuffixDrafter
@@ -22,23 +23,17 @@ SMALL = 23  # ids: few, so that end tokens, stop strings and repetitions come of
 POLICIES = ("fixed:0", "fixed:1", "fixed:4", "fixed:9", "bass", "goodput", "random")
 
 
-class Oracle:
+class Oracle(Drafter):
     """Knows the truth, also of what would come past the end, and tells it with a chance for every token."""
 
-    name, is_free = "oracle", True
+    name = "oracle"
 
     def __init__(self, truth, random, honesty, vocabulary):
         self._truth, self._random, self._honesty, self._vocabulary = truth, random, honesty, vocabulary
 
-    def begin(self, prompt, between_chunks):
-        return True
-
-    def propose(self, rows, counts):
-        tokens = [self._guess(row, count) for row, count in zip(rows, counts, strict=True)]
+    def propose(self, rows, budget):
+        tokens = [self._guess(row, count) for row, count in zip(rows, budget.guesses, strict=True)]
         return Proposals(tokens, survival=[[0.9**n for n in range(1, len(row) + 1)] for row in tokens])
-
-    def keep(self, rows):
-        pass
 
     def _guess(self, row, count):
         future = self._truth[row.candidate][len(row.tokens) :]
@@ -105,7 +100,7 @@ def speculate(model, run, drafter, policy_name, random, late, cancelled):
     """All candidates together, with drafts; some join late, some are cancelled."""
     decoder = assemble(model, drafter, "fixed:3" if policy_name == "random" else policy_name, Coupled())
     if policy_name == "random":
-        decoder.policy.plan = lambda rows: [random.randrange(6) for _ in rows]
+        decoder.policy.budget = lambda rows: DraftBudget.of([random.randrange(6) for _ in rows])
     rows = {row.candidate: row for row in rows_of(run, run["numbers"])}
     logits = model.prefill(run["prompt"])
     drafter.begin(run["prompt"], lambda done: True)
@@ -194,8 +189,8 @@ def test_scores_equal_a_teacher_forced_pass_with_and_without_guesses():
     options = {"max_tokens": 30, "seed": 4}
     run = {"prompt": [1, 2, 3], "numbers": [1, 2], "sampling": dict.fromkeys([1, 2], sampling), "options": options}
     for row in speculate(model, run, SuffixDrafter(), "fixed:4", None, {}, {}).values():
-        first = model.prefill(run["prompt"])
-        rest = model.forward([row.tokens[:-1]], [3])
+        first = model.prefill(run["prompt"]).logits
+        rest = model.forward([row.tokens[:-1]], [3]).logits
         logits = torch.cat([first, rest]).log_softmax(-1)
         want = logits.gather(1, torch.tensor(row.tokens)[:, None])[:, 0]
         assert row.log_probs == pytest.approx(want.tolist(), abs=1e-4)

@@ -13,8 +13,9 @@ from engine.sampler.drafters.draft_model import DraftModelDrafter
 from engine.sampler.drafters.hybrid import HybridDrafter
 from engine.sampler.drafters.suffix import SuffixDrafter
 from engine.sampler.penalties import Said
+from engine.sampler.row import Row
 from engine.sampler.sampling import Distributions, Place, distributions
-from engine.sampler.stopping import Limits, Row
+from engine.sampler.stopping import Limits
 from kernels.acceptance.torch import acceptance_probability, residual
 from tests.engine.sampler.running import assemble, decode, new_rows
 from tests.engine.sampler.table_model import TableModel
@@ -205,8 +206,8 @@ def test_texts_of_a_whole_run_follow_the_target(drafter, sampling):
     target, prompt, length = TableModel(3, sharpness=1.0), [0, 1], 4
     if drafter == "guess":
         chosen = SuffixDrafter()
-        chosen.propose = lambda rows, counts: Proposals(
-            [[row.candidate % 3] * count for row, count in zip(rows, counts, strict=True)]
+        chosen.propose = lambda rows, budget: Proposals(
+            [[row.candidate % 3] * count for row, count in zip(rows, budget.guesses, strict=True)]
         )
     else:
         chosen = DraftModelDrafter(TableModel(3, sharpness=1.5, seed=3), Rejection())

@@ -20,21 +20,21 @@ def test_a_row_alone_and_among_eight(name, packed):
     model = RaggedModel(build(name, spread=0.3, **shape), VOCABULARY, packed=packed)
     draw = torch.Generator().manual_seed(0)
     lines = [torch.randint(3, VOCABULARY, (count,), generator=draw).tolist() for count in (5, 1, 9, 3, 1, 17, 2, 4)]
-    first = model.prefill(PROMPT)
-    together = model.forward(lines, [len(PROMPT)] * 8).split([len(line) for line in lines])
+    first = model.prefill(PROMPT).logits
+    together = model.forward(lines, [len(PROMPT)] * 8).logits.split([len(line) for line in lines])
     for line, own in zip(lines, together, strict=True):
         model.clear()
-        assert torch.equal(model.prefill(PROMPT), first)
-        assert torch.equal(model.forward([line], [len(PROMPT)]), own)
+        assert torch.equal(model.prefill(PROMPT).logits, first)
+        assert torch.equal(model.forward([line], [len(PROMPT)]).logits, own)
         model.clear()
         model.prefill(PROMPT)
-        one_by_one = [model.forward([[token]], [len(PROMPT) + at]) for at, token in enumerate(line)]
+        one_by_one = [model.forward([[token]], [len(PROMPT) + at]).logits for at, token in enumerate(line)]
         assert torch.equal(torch.cat(one_by_one), own)
 
 
 def test_a_prompt_in_one_piece_or_in_several(monkeypatch):
     model = RaggedModel(build("llama", spread=0.3, **SHAPE), VOCABULARY)
-    whole = model.prefill(PROMPT * 5)
+    whole = model.prefill(PROMPT * 5).logits
     monkeypatch.setattr("engine.sampler.ragged_model.PREFILL_CHUNK", 4)
     model.clear()
-    assert torch.equal(model.prefill(PROMPT * 5), whole)
+    assert torch.equal(model.prefill(PROMPT * 5).logits, whole)

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from engine.contract import Sampling
+from engine.sampler.row import Row
 from engine.sampler.sampling import Place, distributions
-from engine.sampler.stopping import Limits, Row
+from engine.sampler.stopping import Limits
 
 VOCABULARY = 151_936  # of the default model
 

@@ -107,7 +107,7 @@ def test_a_window_that_attention_is_told_of_passes_and_stays_as_wide_as_it_was(n
     assert windows_of(module) == before
     assert 64 in before
     tokens = torch.randint(3, VOCABULARY, (80,), generator=torch.Generator().manual_seed(2)).tolist()
-    got = model.prefill(tokens)[0]
+    got = model.prefill(tokens).logits[0]
     with model.stock_attention():
         want = module(input_ids=torch.tensor([tokens]), use_cache=False).logits[0, -1]
     torch.testing.assert_close(got, want, rtol=0, atol=1e-4)

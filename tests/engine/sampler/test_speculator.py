@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from engine.sampler.acceptance import Coupled
+from engine.sampler.budget import DraftBudget
 from engine.sampler.drafters.confidence import Kind
 from engine.sampler.drafters.speculator import (
     CLASSES,
@@ -20,6 +21,7 @@ from engine.sampler.drafters.speculator import (
     speculator_for,
 )
 from engine.sampler.drafters.suffix import SuffixDrafter
+from engine.sampler.forward_pass import Features
 from engine.sampler.ragged_model import RaggedModel
 from kernels.int8_linear import Int8Linear, available, quantize_weight
 from tests.engine.sampler.running import GREEDY, assemble, decode, new_rows, tokens_of
@@ -83,26 +85,28 @@ def module():
 @pytest.mark.parametrize("last_only", [True, False])
 def test_hidden_states_are_what_the_output_layer_read(module, packed, last_only):
     model = RaggedModel(build(spread=0.4), VOCABULARY, packed=packed)
-    model.keep_hidden()
+    features = Features(hidden=True)
     with torch.inference_mode():
-        logits = model.prefill(PROMPT)
-        assert torch.allclose(module.lm_head(model.prompt_hidden), logits, atol=1e-5)
-        logits = model.forward([[9, 10, 11], [12], [13, 14]], [4, 4, 4], last_only=last_only)
-    assert model.hidden.shape == (3 if last_only else 6, SIZE)
-    assert torch.allclose(module.lm_head(model.hidden), logits, atol=1e-5)
+        read = model.prefill(PROMPT, features=features)
+        assert torch.allclose(module.lm_head(read.hidden), read.logits, atol=1e-5)
+        read = model.forward([[9, 10, 11], [12], [13, 14]], [4, 4, 4], last_only=last_only, features=features)
+    assert read.hidden.shape == (3 if last_only else 6, SIZE)
+    assert torch.allclose(module.lm_head(read.hidden), read.logits, atol=1e-5)
 
 
-def test_a_model_that_keeps_no_hidden_states_has_none():
+def test_a_pass_keeps_hidden_states_only_if_asked_and_leaves_nothing_on_the_model():
     model = RaggedModel(build(), VOCABULARY)
-    model.prefill(PROMPT)
-    assert model.hidden is None
-    assert model.prompt_hidden is None
+    before = set(vars(model))
+    assert model.prefill(PROMPT).hidden is None
+    assert model.forward([[9]], [4], features=Features(hidden=True)).hidden is not None
+    assert model.forward([[10]], [5]).hidden is None
+    assert set(vars(model)) == before
+    assert not model.module.lm_head._forward_pre_hooks
 
 
 def test_a_drafter_sees_the_state_in_which_each_last_token_was_drawn(module):
     """With rows that join late, end early, and take several tokens at once; greedy, so the state tells the token."""
     model, drafter = RaggedModel(build(spread=0.4), VOCABULARY), drafter_for(module)
-    model.keep_hidden()
     seen, observe = [], drafter.observe
 
     def watched(rows, hidden):
@@ -117,10 +121,10 @@ def test_a_drafter_sees_the_state_in_which_each_last_token_was_drawn(module):
 
     def join(step, decoder):
         if step == 3:
-            decoder.join(late, logits)
+            decoder.join(late, last)
 
     with torch.inference_mode():
-        logits = model.prefill(PROMPT)
+        last = model.prefill(PROMPT, features=drafter.needs)
         decode(decoder, PROMPT, rows, join)
     assert len(seen) > 20
     assert all(token == told for token, told in seen)
@@ -135,7 +139,6 @@ def test_no_text_depends_on_it(module, policy):
         new_rows(range(1, 6), PROMPT),
     )
     model = RaggedModel(build(spread=0.4), VOCABULARY)
-    model.keep_hidden()
     rows = decode(assemble(model, drafter_for(module), policy, Coupled()), PROMPT, new_rows(range(1, 6), PROMPT))
     assert tokens_of(rows) == tokens_of(plain)
     assert sum(row.proposed for row in rows) > 0
@@ -161,7 +164,7 @@ def test_the_surest_guess_is_taken(module):
         (row,) = new_rows([1], said)
         row.commit([10, 11], [0.0, 0.0])
         drafter.observe([row], torch.randn(1, SIZE))
-        proposals = drafter.propose([row], [4])
+        proposals = drafter.propose([row], DraftBudget.of([4]))
         assert len(proposals.tokens[0]) == len(proposals.survival[0]) == 4
         return drafter._guesses[1].kinds
 
@@ -178,12 +181,11 @@ def test_it_is_not_asked_where_a_copy_is_sure_or_the_answer_would_cost_more_than
         drafter = drafter_for(module)
         times, tell = [], drafter.speculator.next
         drafter.speculator.next = lambda *which: times.append(1) or tell(*which)
-        drafter.least_chance = lambda rows: least
         drafter.begin(prompt, lambda done: True)
         (row,) = new_rows([1], prompt)
         row.commit(said[:14], [0.0] * 14)
         drafter.observe([row], torch.randn(1, SIZE))
-        drafter.propose([row], [4])
+        drafter.propose([row], DraftBudget.of([4], least))
         return len(times)
 
     assert asked([1, 2], 0.0) == 4
@@ -198,7 +200,7 @@ def test_rows_that_were_never_seen_are_not_foretold(module):
     for row in (seen, unseen):
         row.commit([20], [0.0])
     drafter.observe([seen], torch.randn(1, SIZE))
-    assert [len(tokens) for tokens in drafter.propose([seen, unseen], [3, 3]).tokens] == [3, 0]
+    assert [len(tokens) for tokens in drafter.propose([seen, unseen], DraftBudget.of([3, 3])).tokens] == [3, 0]
 
 
 def test_a_file_says_whom_it_is_for(module, tmp_path):

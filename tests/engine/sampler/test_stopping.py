@@ -8,7 +8,8 @@ from tokenizers.pre_tokenizers import ByteLevel
 
 from engine.contract import Request, Sampling
 from engine.sampler.detokenizer import Detokenizer
-from engine.sampler.stopping import Limits, Row
+from engine.sampler.row import Row
+from engine.sampler.stopping import Limits
 
 
 def alphabet(ids):

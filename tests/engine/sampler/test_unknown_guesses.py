@@ -17,8 +17,8 @@ class Foreign(NoDrafter):
     def __init__(self, guess):
         self.guess = guess
 
-    def propose(self, rows, counts):
-        tokens = [self.guess[:count] for count in counts]
+    def propose(self, rows, budget):
+        tokens = [self.guess[:count] for count in budget.guesses]
         return Proposals(tokens, survival=[[0.9] * len(row) for row in tokens])
 
 

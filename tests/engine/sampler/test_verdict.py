@@ -6,7 +6,7 @@ import torch
 from engine.contract import Sampling
 from engine.sampler.acceptance import Coupled, Proposals, Rejection, VerifyLine
 from engine.sampler.sampling import distributions
-from engine.sampler.verdict import judge, judge_on_device
+from engine.sampler.verdict import DeviceVerifier, HostVerifier
 from tests.engine.sampler.running import new_rows
 
 pytest.importorskip("triton", reason="triton has no wheel for this platform")
@@ -43,8 +43,10 @@ def test_verdicts_agree(rule, penalised, drawn, dtype):
     survival = [[0.9] * len(drafts[0]), *[None] * (len(rows) - 1)] if drawn == "some" else None  # the first was copied
     proposals = Proposals(drafts, q, survival)
     line = VerifyLine.of(rows, proposals, logits.device)
-    want = judge(logits[: len(line.drafts)], line, len(rows), proposals.q, rule).wait()
-    got = judge_on_device(logits[: len(line.drafts)], line, len(rows), proposals.q, rule).wait()
+    want, got = (
+        verifier.verify(logits[: len(line.drafts)], line, len(rows), proposals.q, rule).wait()
+        for verifier in (HostVerifier(), DeviceVerifier())
+    )
     assert (got.accepted, got.tokens) == (want.accepted, want.tokens)
     start = 0
     for count, tokens in zip(want.accepted, drafts, strict=True):
