@@ -16,7 +16,7 @@ from engine.scripted import ScriptedEngine
 from tests.benchmarks.picking.stand_ins import RIGHT, WRONG, ReadingRunner, engine
 
 PROBLEMS = [
-    Problem(f"HumanEval/{n}", f"add_{n}", f"def add_{n}(a, b):\n", "    return a + b\n", f"check(add_{n})\n")
+    Problem(f"HumanEval/{n}", f"add_{n}", f"def add_{n}(a, b):\n", "    return a + b\n", f"assert add_{n}(1, 2) == 3\n")
     for n in range(164)
 ]
 
