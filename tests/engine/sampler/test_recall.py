@@ -106,9 +106,9 @@ def test_a_prompt_that_goes_on_inside_an_answer_says_what_it_says_read_afresh(cu
         known = min(len(prompt) + min(cut, len(answer) - 1), len(follow_up) - 1)
         fed.clear()
         decoder.target.forward = counted
-        logits = decoder.target.prefill(follow_up)
+        last = decoder.target.prefill(follow_up)
         decoder.target.forward = forward
         assert fed == follow_up[known:]
         fresh = open_decoder(target).target.prefill(follow_up)
-        torch.testing.assert_close(logits, fresh, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(last.logits, fresh.logits, rtol=1e-4, atol=1e-4)
         decode(decoder, prompt, new_rows([1, 2, 3], prompt, 16))  # the answers are there again
