@@ -66,7 +66,8 @@ class Registry(Generic[T]):
         entry = self.entries.get(name)
         if entry is None or bool(colon) != bool(entry.argument) or re.fullmatch(entry.argument, argument) is None:
             hints = "".join(f" {entry.hint}" for entry in self.entries.values() if entry.hint)
-            raise BadRequest(f"{self.kind} {text!r} is not known; choose one of {', '.join(self.forms)}{hints}.")
+            *most, last = self.forms
+            raise BadRequest(f"{self.kind} {text!r} is not known; choose {', '.join(most)} or {last}{hints}.")
         return entry
 
 

@@ -299,9 +299,9 @@ def test_a_mixture_asks_the_speculator_too(talk, monkeypatch, acceptance):
 @pytest.mark.parametrize(
     ("names", "sentence"),
     [
-        ({"drafter": "oracle"}, "Drafter 'oracle' is not known; choose one of auto, suffix, speculator, draft-model"),
+        ({"drafter": "oracle"}, "Drafter 'oracle' is not known; choose auto, suffix, speculator, draft-model"),
         ({"policy": "fixed"}, "fixed:N with N from 0 to 99."),
-        ({"acceptance": "always"}, "choose one of coupled, rejection."),
+        ({"acceptance": "always"}, "choose coupled or rejection."),
     ],
 )
 def test_a_name_that_nothing_is_registered_for_refuses_the_run_and_nothing_else(talk, names, sentence):

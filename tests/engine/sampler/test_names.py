@@ -94,7 +94,7 @@ def test_what_is_not_registered_is_refused_with_what_there_is(text):
     with pytest.raises(BadRequest) as caught:
         POLICIES.check(text)
     assert str(caught.value) == (
-        f"Policy {text!r} is not known; choose one of auto, goodput, bass, fixed:N with N from 0 to 99."
+        f"Policy {text!r} is not known; choose auto, goodput, bass or fixed:N with N from 0 to 99."
     )
 
 
