@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,17 @@ class Stored:
     shape: tuple[int, ...]
 
 
+_POINTER = b"version https://git-lfs"
+_BESIDE = ("config.json", "tokenizer.json", "tokenizer.model", "vocab.json")  # that people keep in Git LFS too
+
+
 def check_weights_folder(folder: Path) -> list[Path]:
     """The weight files of ``folder``, each as long as its header says. Raises WrongFile with the first thing amiss."""
     if not (folder / "config.json").is_file():
         raise WrongFile(_without_config(folder))
+    for name in _BESIDE:
+        with suppress(FileNotFoundError):
+            _refuse_pointer(folder / name)
     files = [folder / name for name in _names(folder)]
     for file in files:
         _check_length(file)
@@ -42,6 +50,16 @@ def stored_tensors(files: list[Path]) -> dict[str, Stored]:
         for file in files
         for name, tensor in _header(file)[1].items()
     }
+
+
+def _refuse_pointer(file: Path) -> None:
+    """Raises WrongFile for what Git LFS leaves where it did not fetch, and OSError."""
+    with file.open("rb") as opened:
+        if opened.read(len(_POINTER)) == _POINTER:
+            raise WrongFile(
+                f"{file.name} is a Git LFS pointer, a few lines of text in place of the file; "
+                "run git lfs pull in its folder, or fetch the model again."
+            )
 
 
 def tensor_sizes(files: list[Path]) -> dict[str, int]:
@@ -141,14 +159,9 @@ def _header(file: Path) -> tuple[int, dict[str, Any]]:
     """The header's length and what it says of each tensor; nothing when it is cut off."""
     try:
         size = file.stat().st_size
+        _refuse_pointer(file)
         with file.open("rb") as opened:
             start = opened.read(8)
-            if start + opened.read(15) == b"version https://git-lfs":
-                raise WrongFile(
-                    f"{file.name} is a Git LFS pointer, a few lines of text in place of the weights; "
-                    "run git lfs pull in its folder, or fetch the model again."
-                )
-            opened.seek(8)
             length = int.from_bytes(start, "little")
             header = json.loads(opened.read(length)) if 8 + length <= size else {}
     except OSError:

@@ -86,6 +86,11 @@ def _compare(model: RaggedModel, name: str, precision: str, where: str = "") -> 
         ) from error
     finally:
         model.clear()
+    if not want.isfinite().all():
+        raise UnsupportedModel(
+            f"{name} computes no numbers (NaN or infinity): its weights are damaged, or made for another precision "
+            f"than {precision}; fetch them again, or choose another precision."
+        )
     worst = ((got - want).float().std(-1) / want.float().std(-1)).max().item()
     if not worst <= TOLERANCE[precision]:
         raise UnsupportedModel(

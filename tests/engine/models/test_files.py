@@ -75,9 +75,10 @@ class TestFolders:
         with pytest.raises(WrongFile, match=said):
             check_weights_folder(file.parent)
 
-    def test_pointer_in_place_of_weights(self, tiny_folder):
+    @pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "config.json"])
+    def test_pointer_in_place_of_a_file(self, tiny_folder, name):
         folder = tiny_folder()
-        (folder / "model.safetensors").write_bytes(POINTER)
+        (folder / name).write_bytes(POINTER)
         with pytest.raises(WrongFile, match=r"Git LFS pointer.*run git lfs pull"):
             check_weights_folder(folder)
 

@@ -34,6 +34,19 @@ def test_models_that_ignore_or_break_the_hooks_are_refused(name, options):
         check_ragged(RaggedModel(module, VOCABULARY), name, "float32")
 
 
+@pytest.mark.parametrize("broken", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_said_to_be_damaged(broken):
+    torch.manual_seed(0)
+    config = AutoConfig.for_model(
+        "llama", vocab_size=VOCABULARY, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4
+    )
+    module = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    with torch.no_grad():
+        module.model.layers[1].mlp.down_proj.weight[3] = broken
+    with pytest.raises(UnsupportedModel, match=r"model-x computes no numbers .* weights are damaged"):
+        check_ragged(RaggedModel(module, VOCABULARY), "model-x", "float32")
+
+
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "torch"])
 def test_a_mask_that_is_off_by_one_is_caught(monkeypatch, compiled):
     if compiled:
