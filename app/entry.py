@@ -26,7 +26,10 @@ _LACKS = (
     "This Python lacks the package {name}. In a checkout run `make setup` once, then `.venv/bin/bassline`; otherwise "
     "install Bassline again, with its dependencies."
 )
-_NO_QT = "The window needs the package {name}, which is not installed; the commands work without it."
+_NO_QT = (
+    "bassline: The window needs the package {name}, which is not installed; the commands work without it, and "
+    "`{program} doctor` says how to install it."
+)
 
 
 def run() -> NoReturn:
@@ -99,7 +102,8 @@ def _window(words: list[str]) -> int:
     try:
         from app.start import main as open_window  # Qt, only now
     except ModuleNotFoundError as error:
-        return no_window(_NO_QT.format(name=error.name))
+        print(_NO_QT.format(name=error.name, program=shell_name()), file=sys.stderr)
+        return _BAD_USE
     except ImportError as error:  # a library of the system that Qt needs
         return no_window(f"The window cannot open, because Qt does not load ({error}).")
     return open_window(["--demo"] if arguments.demo else [], no_window)
