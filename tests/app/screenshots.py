@@ -154,6 +154,14 @@ def follow_up(on: Stage) -> None:
         on.window.files_dropped.emit([str(path)])
 
 
+def none_passed(on: Stage) -> None:
+    """Only wrong answers: what can be done next is offered."""
+    on.generate(8)
+    on.finish()
+    on.do("run_tests")
+    on.until(lambda: not on.controller.situation().busy)
+
+
 def palette(on: Stage) -> None:
     tested(on)
     on.do("palette")
@@ -219,6 +227,7 @@ STATES = {
     "partial": State(partial),
     "testing": State(testing, hold=True),
     "tested": State(tested),
+    "none-passed": State(none_passed, from_texts(recorded_answers()[1:2] * 8, chunk=6, prompt_steps=1, speedup=1.9)),
     "stopping": State(stopping),
     "stopped": State(stopped),
     "error": State(error, _script(run_failure="The model gave no number; load it again, or choose another.")),
