@@ -25,6 +25,7 @@ from engine.contract import (
     RunStarted,
 )
 from engine.contract.request import Load
+from engine.models.chat import PromptEncoder
 from engine.models.loaded import LoadedModel
 
 
@@ -68,8 +69,9 @@ class OneAfterAnother:
     def _load(self, emit: Emit) -> LlamaCpp:
         # Its weights are dropped: they would only take memory.
         self._tokens = replace(loaded(self._model, device="cpu"), module=torch.nn.Identity())  # type: ignore[arg-type]
+        self._encode = PromptEncoder(self._tokens.tokenizer).ids
         # One sequence more than answers at a time: the prompt's own.
-        llama = InTurn(self._tokens.encode, self._python, self._gguf, self._most + 1, self._max_tokens)
+        llama = InTurn(self._encode, self._python, self._gguf, self._most + 1, self._max_tokens)
         about = f"llama-cpp-python {llama.about['version']}; {llama.about['features']}"
         emit(Ready(self._gguf.name, "cpu", "as in the file", PROMPT_ROOM + self._max_tokens, note=about))
         return llama
@@ -77,7 +79,7 @@ class OneAfterAnother:
     def _generate(self, message: Generate, llama: LlamaCpp, emit: Emit) -> None:
         run, request = message.run, message.request
         start = time.monotonic()
-        ids = self._tokens.encode(request)
+        ids = self._encode(request)
         emit(RunStarted(run, len(ids), tuple(request.numbers), request.seed))
         outcome, reason = "finished", ""
         try:
