@@ -1,7 +1,7 @@
 """Ways of going on when no candidate has passed yet, and which of them to take next.
 
 Every arm proposes what it would ask for; taken is the proposal with the most expected passes per second. What is
-expected starts from pass rates that were measured once (resources/arms.toml) and falls with every candidate of this
+expected starts from the pass rates in resources/arms.toml and falls with every candidate of this
 run that failed. All is computed from the run and from costs that are handed in, so the same run decides the same.
 """
 
