@@ -66,7 +66,7 @@ def test_an_equal_draft_is_accepted_when_it_lags_by_any_number_of_tokens():
     prompt = random_prompt(2, 5)
     decoder = open_decoder(model, drafter="draft-model", draft=model, policy="fixed:3")
     lengths = random.Random(5)
-    decoder.policy.plan = lambda rows: [lengths.choice([0, 0, 0, 1, 2, 5]) for _ in rows]
+    decoder.policy.budget = lambda rows: DraftBudget.of([lengths.choice([0, 0, 0, 1, 2, 5]) for _ in rows])
     rows = decode(decoder, prompt, new_rows(range(1, 6), prompt, max_tokens=60))
     assert all(row.accepted == row.proposed > 10 for row in rows)
 
@@ -79,7 +79,7 @@ def test_an_equal_draft_is_accepted_after_drafts_that_were_rejected():
     drawn, turn = decoder.rule.draw_draft, [0]
     # Misled, then not asked twice, then itself again.
     decoder.drafter.rule.draw_draft = lambda q, counter: (drawn(q, counter) + (turn[0] % 4 == 0)) % VOCABULARY
-    decoder.policy.plan = lambda rows: [[4, 0, 0, 4][turn[0] % 4]] * len(rows)
+    decoder.policy.budget = lambda rows: DraftBudget.of([[4, 0, 0, 4][turn[0] % 4]] * len(rows))
     rows = new_rows(range(1, 4), prompt, max_tokens=60)
     seen = [[(0, 0)] * len(rows)]
 
