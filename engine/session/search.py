@@ -12,7 +12,7 @@ from engine.contract import Request
 from engine.contract.wire import part_from_json, part_to_json
 from engine.session.arms import ARMS, BATCH, FRESH, Budget, Model, Outlook, Proposal, proposals
 from engine.session.candidate import ONCE, Origin
-from engine.session.run import Run
+from engine.session.run import IN_TEST, Run
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,9 @@ class Search:
         ``seconds`` so far."""
         if self.current.arm != FRESH:
             return 0
-        missing = min(BATCH - sum(not c.ended for c in run.candidates.values()), self.left(run))
+        # One whose verdict is still to come may be the pass: nothing is written in its place before that.
+        open_ = sum(not c.ended or c.test_state in IN_TEST for c in run.candidates.values())
+        missing = min(BATCH - open_, self.left(run))
         if missing < 1 or not ended:
             return 0
         best = self._best(run, seconds, ended)
