@@ -26,6 +26,26 @@ def q_of(logits, drafts, generator):
     return distributions(other, Sampling(temperature=0.9, top_p=0.95))
 
 
+def test_a_copied_guess_beside_drawn_ones_is_not_judged_as_if_it_had_been_drawn():
+    """Over several draws: a guess that the draft model likes is often kept by the one rule and not by the other."""
+    kept = []
+    for seed in range(8):
+        generator = torch.Generator().manual_seed(seed)
+        rows = new_rows([1, 2], [3, 4, 5], sampling={1: SAMPLINGS[1], 2: SAMPLINGS[1]}, seed=seed)
+        logits = torch.randn(5, 60, generator=generator)
+        drafts = [logits[:2].argmax(-1).tolist(), logits[3:4].argmax(-1).tolist()]
+        proposals = Proposals(
+            drafts, q_of(logits, drafts, generator), [[0.9, 0.9], None]
+        )  # the first row's were copied
+        line = VerifyLine.of(rows, proposals, logits.device)
+        want, got = (
+            verifier.verify(logits, line, 2, proposals.q, Rejection()).wait()
+            for verifier in (HostVerifier(), DeviceVerifier())
+        )
+        kept.append(((got.accepted, got.tokens), (want.accepted, want.tokens)))
+    assert [got for got, _ in kept] == [want for _, want in kept]
+
+
 @pytest.mark.parametrize("rule", [Coupled(), Rejection()], ids=lambda rule: rule.name)
 @pytest.mark.parametrize("penalised", [False, True], ids=["plain", "penalised"])
 @pytest.mark.parametrize("drawn", ["none", "all", "some"])
