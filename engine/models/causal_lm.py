@@ -4,9 +4,10 @@ transformers' own base class is not typed, and a Protocol cannot also be an ``nn
 No model derives from this class, and none is made of it.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 
 class CausalLM(nn.Module):
@@ -14,19 +15,8 @@ class CausalLM(nn.Module):
 
     config: Any
     generation_config: Any
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        raise NotImplementedError
-
-    def get_output_embeddings(self) -> nn.Module | None:
-        """The layer that makes logits of what the last block gives."""
-        raise NotImplementedError
-
-    def set_attn_implementation(self, name: str | None) -> None:
-        raise NotImplementedError
-
-    def _can_set_attn_implementation(self) -> bool:
-        raise NotImplementedError
-
-    def generate(self, inputs: Tensor, **options: Any) -> Any:
-        raise NotImplementedError
+    get_input_embeddings: Callable[[], nn.Embedding]
+    get_output_embeddings: Callable[[], nn.Module | None]  # the layer that makes logits of what the last block gives
+    set_attn_implementation: Callable[[str | None], None]
+    _can_set_attn_implementation: Callable[[], bool]
+    generate: Callable[..., Any]

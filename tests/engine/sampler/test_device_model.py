@@ -233,7 +233,9 @@ def test_the_kernel_itself_in_the_interpreter():
 @pytest.mark.parametrize(("capture", "length"), [(Warm, 1), (Rerun, 3), (Refuse, 3)])
 def test_the_looped_draft_drafts_what_the_plain_one_does(capture, length, rule):
     """A draft equal to the target is always right, and one that is not changes no token."""
-    loops = pytest.importorskip("engine.sampler.drafters.draft_loop", reason="triton has no wheel for this platform")
+    pytest.importorskip("triton", reason="triton has no wheel for this platform")
+    from engine.sampler.drafters import draft_loop as loops
+
     stock, prompt = build(spread=0.4), [3, 4, 5, 6]
     samplings = {1: Sampling(temperature=0.9, top_p=0.9), 2: Sampling(temperature=0), 3: Sampling(temperature=1.2)}
     found = []
@@ -249,7 +251,9 @@ def test_the_looped_draft_drafts_what_the_plain_one_does(capture, length, rule):
 
 def test_a_draft_that_is_not_the_target_is_judged_by_what_it_was_drawn_from():
     """The rejection rule: the loop's dense q and the plain way's sparse one lead to the same tokens."""
-    loops = pytest.importorskip("engine.sampler.drafters.draft_loop", reason="triton has no wheel for this platform")
+    pytest.importorskip("triton", reason="triton has no wheel for this platform")
+    from engine.sampler.drafters import draft_loop as loops
+
     stock, prompt = build(spread=0.4), [3, 4, 5, 6]
     other = noisy_copy(stock, 0.08)
     samplings = {1: Sampling(temperature=0.9, top_p=0.9), 2: Sampling(temperature=0), 3: Sampling(temperature=1.2)}
