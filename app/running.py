@@ -9,7 +9,7 @@ from app.engine_thread import Together
 from app.loading import ModelLoading
 from app.testing import RunnerConnection
 from app.words import tr
-from engine.contract import Cancel, CandidateFinished, Generate, Load, LoadFailed, ModelChoice, Request, RunFinished
+from engine.contract import Cancel, CandidateFinished, Load, LoadFailed, ModelChoice, Request, RunFinished
 from engine.runner.protocol import Answer, CancelTest, Lamps, Test, TestFinished
 from engine.session import turns
 from engine.session.driver import RunDriver
@@ -33,7 +33,6 @@ class RunController(QObject):
     stuck = Signal()  # Stop was asked for three seconds ago, and the engine has not answered
     for_the_user = Signal(object)  # ConsentQuestion, RefusedTests or FirstPass
     told = Signal(str)  # a sentence for who does not see the window
-    began_leg = Signal()  # a run that searches asks for more
     searched = Signal(object)  # a Run whose search has ended without a pass
     larger_model = Signal(str, object)  # a model that a search would load, and what to call with a yes or a no
     changed = Signal()
@@ -185,8 +184,6 @@ class RunController(QObject):
                     if isinstance(effect, Cancel) and not self._patience.isActive():
                         self._patience.start(FORCE_MS)
                     self._loading.submit(effect)
-                    if isinstance(effect, Generate) and effect.request.first_candidate > 1:
-                        self.began_leg.emit()
         if tests:
             self.tests_changed.emit()
         self._tell_end()

@@ -139,7 +139,7 @@ class RunDriver:
         """``count`` corrections of a candidate of a run that has ended join its candidates. Raises BadRequest."""
         asked = fix(self.run, number, seed)
         first = max(self.run.candidates) + 1
-        request = replace(asked, candidates=count, first_candidate=first, time_budget_s=self.run.request.time_budget_s)
+        request = replace(asked, candidates=count, first_candidate=first)
         origin = Origin(REPAIR, "", number)
         self.run.reopen(request, origin)
         self.run.decisions.append(Decision(self._now_s, origin, "", request).to_dict())
