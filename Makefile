@@ -54,6 +54,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/vocabulary.py
 	$(BIN)/codespell
 
 setup: $(VENV)/.complete

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NoReturn
 
 from app.invocation import shell_name
-from app.leaving import end
+from app.system.leaving import end
 
 _INTERRUPTED = 130
 _BAD_USE = 2
@@ -100,7 +100,7 @@ def _window(words: list[str]) -> int:
     if arguments.log is not None:
         logs.start(arguments.log, texts=arguments.log_text)
     try:
-        from app.start import main as open_window  # Qt, only now
+        from app.window.start import main as open_window  # Qt, only now
     except ModuleNotFoundError as error:
         print(_NO_QT.format(name=error.name, program=shell_name()), file=sys.stderr)
         return _BAD_USE

@@ -1,4 +1,4 @@
-"""How this very program is called again: by the person in a shell, and by a menu entry."""
+"""How this very program is called again: by the user in a shell, and by a menu entry."""
 
 import os
 import shlex

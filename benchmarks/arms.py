@@ -42,7 +42,7 @@ EXPLAINED = """\
 The code above is wrong. {explanation}
 
 Say in one sentence which line makes the mistake and why, then write the whole corrected code in one block."""
-TOLD = """\
+WITH_TESTS = """\
 {prompt}
 
 It must satisfy, among others:
@@ -108,8 +108,12 @@ class Arms:
             "fresh": replace(asked, first_candidate=N + 1),
             "warmer": replace(asked, seed=1, sampling=replace(self._sampling, temperature=WARMER)),
             "in steps": replace(asked, seed=1, system=STEPS),
-            "told the failing test": replace(asked, seed=1, prompt=TOLD.format(prompt=asked.prompt, tests=failing)),
-            "told all tests": replace(asked, seed=1, prompt=TOLD.format(prompt=asked.prompt, tests=_shown(tests))),
+            "told the failing test": replace(
+                asked, seed=1, prompt=WITH_TESTS.format(prompt=asked.prompt, tests=failing)
+            ),
+            "told all tests": replace(
+                asked, seed=1, prompt=WITH_TESTS.format(prompt=asked.prompt, tests=_shown(tests))
+            ),
             "repair": _fix(run, start, tests.shown),
             "repair, explained": _explained(run, start, tests),
         }

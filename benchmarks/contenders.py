@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from benchmarks.apart import Apart
+from benchmarks.engine_process import EngineProcess
 from benchmarks.llama import LlamaCpp
-from benchmarks.models import encoder, gguf_of
 from benchmarks.our_engine import OurEngine
 from benchmarks.stock import Stock
+from benchmarks.target_models import encoder, gguf_of
 from benchmarks.timing import Timing
 from engine.contract import ModelChoice, Request, Speculation
 
@@ -34,7 +34,7 @@ NAMES = (*OURS, *STOCK, ASSISTED, LLAMA)
 # What a contender cannot do: for how many candidates it stands, and why for no more.
 LIMITED = {ASSISTED: (1, "transformers' assisted generation decodes one candidate at a time")}
 
-Engine = Apart | LlamaCpp
+Engine = EngineProcess | LlamaCpp
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def _engine(key: str, setting: Setting) -> Engine:
         gguf = setting.gguf or gguf_of(setting.model)
         return LlamaCpp(encoder(setting.model), setting.peer_python, gguf, setting.most, setting.max_tokens)
     if key == ASSISTED:
-        return Apart(partial(Stock, setting.model, "float32", assisted=True, draft=setting.draft))
+        return EngineProcess(partial(Stock, setting.model, "float32", assisted=True, draft=setting.draft))
     if key in STOCK:
-        return Apart(partial(Stock, setting.model, STOCK[key]))
-    return Apart(partial(OurEngine, ModelChoice(setting.model, setting.draft, precision=setting.precision)))
+        return EngineProcess(partial(Stock, setting.model, STOCK[key]))
+    return EngineProcess(partial(OurEngine, ModelChoice(setting.model, setting.draft, precision=setting.precision)))

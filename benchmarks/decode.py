@@ -28,8 +28,8 @@ prepare_environment()  # before torch is imported
 from benchmarks.contenders import LIMITED, NAMES, OURS, Contender, Setting, can, opened  # noqa: E402
 from benchmarks.llama import LlamaCpp  # noqa: E402
 from benchmarks.machine import QUIET, Watch, asked, facts  # noqa: E402
-from benchmarks.models import MEASURED  # noqa: E402
 from benchmarks.prompts import PROMPTS  # noqa: E402
+from benchmarks.target_models import MEASURED  # noqa: E402
 from engine.contract import BasslineError, Request, Sampling  # noqa: E402
 
 BASELINE = "no draft"
@@ -66,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
             for repeat, (at, case) in todo:
                 turn = take_turn(contenders, case, repeat, at, options.max_tokens)
                 result["turns"].append(turn)
-                print(said(turn, len(result["turns"]), len(todo), time.monotonic() - begun), file=sys.stderr)
+                print(line_of(turn, len(result["turns"]), len(todo), time.monotonic() - begun), file=sys.stderr)
                 if options.json:  # after every turn: a run that is cut short keeps what it has
                     Path(options.json).write_text(json.dumps(result), encoding="utf-8")
     except BasslineError as error:
@@ -102,7 +102,7 @@ def take_turn(
     }
 
 
-def said(turn: Turn, done: int, of: int, seconds: float) -> str:
+def line_of(turn: Turn, done: int, of: int, seconds: float) -> str:
     speeds = ", ".join(f"{name} {timing['tokens_per_second'] or 0:.1f}" for name, timing in turn["timings"].items())
     what = f"T = {turn['temperature']}, n = {turn['n']}, {turn['prompt']}: tokens/s {speeds}"
     return f"{done} of {of} after {seconds / 60:.0f} min, {what}"

@@ -28,8 +28,8 @@ prepare_environment()  # before torch is imported
 import torch  # noqa: E402
 
 from benchmarks.machine import asked, facts  # noqa: E402
-from benchmarks.models import MEASURED, answers, loaded  # noqa: E402
 from benchmarks.prompts import PROMPTS  # noqa: E402
+from benchmarks.target_models import MEASURED, answers, loaded  # noqa: E402
 from engine.contract import BasslineError, Request, Sampling  # noqa: E402
 from engine.models.loader import LoadedModel  # noqa: E402
 from engine.models.pairing import check_pair  # noqa: E402
@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
         for precision in options.precision:
             for case in cases(precision, options):
                 result["cases"].append(asdict(case))
-                print(said(case), file=sys.stderr)
+                print(line_of(case), file=sys.stderr)
                 if options.json:  # after every case: a run that is cut short keeps what it has
                     Path(options.json).write_text(json.dumps(result, indent=1), encoding="utf-8")
     except BasslineError as error:
@@ -142,7 +142,7 @@ def cases(precision: str, options: argparse.Namespace) -> Iterator[Case]:
 
 
 def drafters_for(model: LoadedModel, draft: str, precision: str) -> dict[str, Callable[[], Drafter]]:
-    """What opens each kind anew: a drafter remembers what was said to its prompt, and would guess it."""
+    """What opens each kind again: a drafter remembers what was said to its prompt, and would guess it."""
     table = table_for(model.tokenizer)
     openers: dict[str, Callable[[], Drafter]] = {"suffix": lambda: SuffixDrafter(table)}
     if (speculator := speculator_for(model)) is not None:
@@ -187,7 +187,7 @@ def race(
     return abs(float(scores[0, 0] - scores[0, 1])), not set(tokens) <= drawable
 
 
-def said(case: Case) -> str:
+def line_of(case: Case) -> str:
     return (
         f"{case.precision}, T = {case.temperature}, n = {case.n}, {case.prompt}, {case.drafter}: "
         f"{case.n - len(case.differences)} of {case.n} equal, {case.tokens} tokens"

@@ -40,7 +40,7 @@ SEED = 11
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedStates:
     """Answers to one prompt, one after the other: ``hidden`` float16 ``[N, size]``, where each of ``tokens`` int32
     ``[N]`` was drawn; ``starts`` int32: where each answer begins."""
 
@@ -69,7 +69,7 @@ class Recorder:
         self._model = model
         self._ragged = RaggedModel(model.module, model.vocabulary, cache_dtype=exact_cache_dtype(model))
 
-    def answers(self, prompt: list[int], samples: int, sampling: Sampling) -> Recorded:
+    def answers(self, prompt: list[int], samples: int, sampling: Sampling) -> RecordedStates:
         ragged, limits = self._ragged, Limits(self._model.eos_ids, sampling.max_tokens)
         ragged.clear()
         watcher = Watcher()
@@ -85,7 +85,7 @@ class Recorder:
         states = [state for row in rows for state in watcher.states[row.candidate][: len(row.tokens)]]
         starts = np.cumsum([0, *(len(row.tokens) for row in rows)])[:-1]
         tokens = np.array([token for row in rows for token in row.tokens], dtype=np.int32)
-        return Recorded(torch.stack(states).numpy(), tokens, starts.astype(np.int32))
+        return RecordedStates(torch.stack(states).numpy(), tokens, starts.astype(np.int32))
 
     def prompts(self, each: int) -> list[str]:
         """Prompts that the model makes up itself: ``each`` ways to go on from every one of ``BEGINNINGS``."""
@@ -105,7 +105,9 @@ class Recorder:
         return kept
 
 
-def recorded(model: LoadedModel, folder: Path, given: list[str], made_up: int, samples: int) -> Iterator[Recorded]:
+def recorded(
+    model: LoadedModel, folder: Path, given: list[str], made_up: int, samples: int
+) -> Iterator[RecordedStates]:
     """Answers to the prompts that were given and to those the model makes up; those in ``folder`` are only read."""
     folder.mkdir(parents=True, exist_ok=True)
     recorder = Recorder(model)
@@ -121,4 +123,4 @@ def recorded(model: LoadedModel, folder: Path, given: list[str], made_up: int, s
             np.savez(part, **vars(answers))
             part.replace(path)
         with np.load(path) as file:
-            yield Recorded(**{name: file[name] for name in file.files})
+            yield RecordedStates(**{name: file[name] for name in file.files})

@@ -33,12 +33,12 @@ prepare_environment()  # before torch is imported
 
 from benchmarks.humaneval_problems import Problem, chosen, problems  # noqa: E402
 from benchmarks.machine import QUIET, asked, facts  # noqa: E402
-from benchmarks.models import MEASURED, gguf_of  # noqa: E402
 from benchmarks.picking.bench import Bench, OpenRunner  # noqa: E402
 from benchmarks.picking.measures import LOWEST, bin_of, rate  # noqa: E402
-from benchmarks.picking.peer import OneAfterAnother  # noqa: E402
+from benchmarks.picking.peer import SequentialEngine  # noqa: E402
 from benchmarks.picking.records import OURS, PEER, Record, Records, Trial  # noqa: E402
 from benchmarks.picking.tables import figures, print_tables  # noqa: E402
+from benchmarks.target_models import MEASURED, gguf_of  # noqa: E402
 from engine.contract import BasslineError, Engine, ModelChoice, Request, Sampling  # noqa: E402
 from engine.runner.client import RunnerClient  # noqa: E402
 from engine.sampler.engine import SamplerEngine  # noqa: E402
@@ -111,8 +111,8 @@ def run(
     records = Records(options.json.with_suffix(".jsonl"), settings, resume=options.resume)
     bench = Bench(engines, ModelChoice(options.model, precision=options.precision), open_runner, rest_s)
     try:
-        if not bench.lamps.sealed:
-            raise BasslineError(f"{bench.lamps.note} Nothing is measured where candidates cannot be sealed off.")
+        if not bench.isolation.sealed:
+            raise BasslineError(f"{bench.isolation.note} Nothing is measured where candidates cannot be sealed off.")
         measure_missing(Picking(bench, options, list(engines)), wanted, records)
     finally:
         bench.close()
@@ -161,7 +161,7 @@ def open_engines(options: argparse.Namespace) -> dict[str, Engine]:
     if options.peer:
         most = max(*options.n, options.rate_answers // 2)
         gguf = options.gguf or gguf_of(options.model)
-        engines[PEER] = OneAfterAnother(options.model, options.peer_python, gguf, most, options.max_tokens)
+        engines[PEER] = SequentialEngine(options.model, options.peer_python, gguf, most, options.max_tokens)
     return engines
 
 

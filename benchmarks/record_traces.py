@@ -16,8 +16,8 @@ from engine.device import prepare_environment
 
 prepare_environment()  # before torch is imported
 
-from benchmarks.models import MEASURED, answers, loaded  # noqa: E402
 from benchmarks.prompts import PROMPTS  # noqa: E402
+from benchmarks.target_models import MEASURED, answers, loaded  # noqa: E402
 from engine.contract import Request, Sampling  # noqa: E402
 from engine.sampler.engine import exact_cache_dtype  # noqa: E402
 from engine.sampler.ragged_model import RaggedModel  # noqa: E402

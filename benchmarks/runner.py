@@ -2,7 +2,7 @@
 
     python -m benchmarks.runner [--candidates 16] [--repeat 3]
 
-Sixteen candidates, ten tests each. Plain pytest (without plugins) runs them one after another, as a person would; the
+Sixteen candidates, ten tests each. Plain pytest (without plugins) runs them one after another, as a user would; the
 runner gets them all at once, and one by one when it is warm. Everything takes turns, so that whatever disturbs the
 machine disturbs all alike.
 """
@@ -19,7 +19,7 @@ from statistics import median
 
 from benchmarks.machine import QUIET, facts, others_load
 from engine.runner.client import RunnerClient
-from engine.runner.protocol import Answer, Lamps, Test, TestFinished
+from engine.runner.protocol import Answer, Isolation, RunTests, TestFinished
 
 _TESTS = "from solution import add\n" + "".join(
     f"def test_{n}():\n    assert add({n}, {n + 1}) == {2 * n + 1}\n" for n in range(10)
@@ -27,7 +27,7 @@ _TESTS = "from solution import add\n" + "".join(
 _NEEDS_ONE_PROCESS = _TESTS + "def test_same(monkeypatch):\n    pass\n"
 
 
-class Runner:
+class TimedRunner:
     """A client whose service is up and has been probed."""
 
     def __init__(self) -> None:
@@ -36,9 +36,9 @@ class Runner:
         self._count = 0
         start = time.monotonic()
         self._client.probe()
-        lamps = self._answers.get()
-        assert isinstance(lamps, Lamps)
-        self.lamps, self.start_s = lamps, time.monotonic() - start
+        isolation = self._answers.get()
+        assert isinstance(isolation, Isolation)
+        self.isolation, self.start_s = isolation, time.monotonic() - start
 
     def run(self, candidates: int, tests: str) -> float:
         """Seconds for that many candidates, all right, handed over at once."""
@@ -46,7 +46,7 @@ class Runner:
         for number in range(candidates):
             self._count += 1
             solution = f"# {self._count}, {number}\ndef add(a, b):\n    return a + b\n"
-            self._client.test(Test(str(self._count), solution, tests, consent=True, same_process=True))
+            self._client.test(RunTests(str(self._count), solution, tests, consent=True, same_process=True))
         while left:
             answer = self._answers.get()
             if isinstance(answer, TestFinished):
@@ -76,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--candidates", type=int, default=16, metavar="N")
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="turns")
     options = parser.parse_args(arguments)
-    runner = Runner()
+    runner = TimedRunner()
     figures: dict[str, list[float]] = {}
     loads = []
     for _ in range(options.repeat):
@@ -91,13 +91,15 @@ def main(arguments: list[str] | None = None) -> int:
             figures.setdefault(name, []).append(seconds / batch)
         waits = []
         for _ in range(5):
-            time.sleep(1.5)  # a person presses the key; boxes have become warm
+            time.sleep(1.5)  # a user presses the key; boxes have become warm
             waits.append(runner.run(1, _TESTS))
         figures.setdefault("two boxes, one candidate, warm", []).append(median(waits))
     runner.close()
     base = median(figures["plain pytest, one after another"])
     print(", ".join(f"{name} {fact}" for name, fact in facts().items()))
-    print(f"weak lamps: {', '.join(runner.lamps.weak) or 'none'}; service up and probed in {runner.start_s:.1f} s\n")
+    print(
+        f"weak layers: {', '.join(runner.isolation.weak) or 'none'}; service up and probed in {runner.start_s:.1f} s\n"
+    )
     print(f"| {options.candidates} candidates x 10 tests | s per candidate (spread) | against plain pytest |")
     print("|---|---|---|")
     for name, values in figures.items():

@@ -25,8 +25,8 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
-from benchmarks.hidden_states import Recorded, recorded  # noqa: E402
-from benchmarks.models import MEASURED, loaded  # noqa: E402
+from benchmarks.hidden_states import RecordedStates, recorded  # noqa: E402
+from benchmarks.target_models import MEASURED, loaded  # noqa: E402
 from engine.models.loader import LoadedModel  # noqa: E402
 from engine.sampler.drafters.speculator import (  # noqa: E402
     CLASSES,
@@ -55,7 +55,7 @@ class Examples:
     places: Tensor
 
     @classmethod
-    def of(cls, answers: list[Recorded], ahead: int) -> "Examples":
+    def of(cls, answers: list[RecordedStates], ahead: int) -> "Examples":
         places, start = [], 0
         for each in answers:
             ends = [*each.starts[1:].tolist(), len(each.tokens)]
@@ -68,7 +68,7 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class Words:
+class Embeddings:
     """What states and tokens are to the target: its embeddings, and those rows of its output layer that are used."""
 
     vocabulary: Tensor  # [K]
@@ -78,7 +78,7 @@ class Words:
     token_size: float
 
     @classmethod
-    def of(cls, model: LoadedModel, examples: Examples, count: int) -> "Words":
+    def of(cls, model: LoadedModel, examples: Examples, count: int) -> "Embeddings":
         vocabulary = torch.tensor([token for token, _ in Counter(examples.tokens.tolist()).most_common(count)])
         embeddings = model.module.get_input_embeddings().weight.detach().float()
         state_size = float(examples.hidden[::50].float().square().mean().sqrt())
@@ -95,7 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
     answers = list(recorded(model, options.answers, given, options.made_up, options.samples))
     judges, learned = answers[::JUDGES], [each for number, each in enumerate(answers) if number % JUDGES]
     examples = Examples.of(learned, AHEAD)
-    words = Words.of(model, examples, options.vocabulary)
+    words = Embeddings.of(model, examples, options.vocabulary)
     print(f"{len(answers)} prompts, {len(examples.tokens):,} tokens to learn from", file=sys.stderr)
     network = fresh(examples.hidden.shape[1], options.width)
     train(network, examples, words, by_clock(options.minutes))
@@ -137,14 +137,14 @@ def by_clock(minutes: float) -> Callable[[int], float]:
     return lambda step: (time.monotonic() - start) / (60 * minutes)
 
 
-def train(network: Network, examples: Examples, words: Words, done: Callable[[int], float]) -> None:
+def train(network: Network, examples: Examples, words: Embeddings, done: Callable[[int], float]) -> None:
     """Cross-entropy against the target's own next distributions, by AdamW, at a rate that falls to zero.
 
     ``done``: the share of the training that is over, of the number of steps that were made.
     """
     optimizer = torch.optim.AdamW(network.parameters(), lr=RATE, betas=(0.9, 0.98), weight_decay=0.05)
     generator = torch.Generator().manual_seed(SEED)
-    told, step, mean = 0.0, 0, 0.0
+    last_report, step, mean = 0.0, 0, 0.0
     while (share := done(step)) < 1:
         for group in optimizer.param_groups:
             group["lr"] = RATE * min(1.0, (step + 1) / WARM_UP) * (1 + math.cos(math.pi * share)) / 2
@@ -155,12 +155,12 @@ def train(network: Network, examples: Examples, words: Words, done: Callable[[in
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimizer.step()
         step, mean = step + 1, mean + (value.item() - mean) / min(step + 1, 50)
-        if time.monotonic() - told > 30:
-            told = time.monotonic()
+        if time.monotonic() - last_report > 30:
+            last_report = time.monotonic()
             print(f"{share:4.0%}  step {step}  loss {mean:.3f}", file=sys.stderr, flush=True)
 
 
-def loss(network: Network, examples: Examples, words: Words, places: Tensor) -> Tensor:
+def loss(network: Network, examples: Examples, words: Embeddings, places: Tensor) -> Tensor:
     state = examples.hidden[places].float() / words.state_size
     total = torch.zeros(())
     for ahead in range(AHEAD):
@@ -175,7 +175,7 @@ def loss(network: Network, examples: Examples, words: Words, places: Tensor) -> 
 
 
 @torch.no_grad()
-def reliability(network: Network, examples: Examples, words: Words) -> tuple[np.ndarray, list[float]]:
+def reliability(network: Network, examples: Examples, words: Embeddings) -> tuple[np.ndarray, list[float]]:
     """Share of right guesses ``[DEPTHS, CLASSES]`` where those before were right; and by depth alone."""
     right, judged = torch.zeros(DEPTHS, CLASSES), torch.zeros(DEPTHS, CLASSES)
     for places in examples.places.split(4096):
@@ -191,7 +191,7 @@ def reliability(network: Network, examples: Examples, words: Words) -> tuple[np.
     return ((right + 0.5) / (judged + 2)).numpy(), (right.sum(1) / judged.sum(1)).tolist()
 
 
-def packed(model: LoadedModel, network: Network, words: Words, right: np.ndarray) -> SpeculatorFile:
+def packed(model: LoadedModel, network: Network, words: Embeddings, right: np.ndarray) -> SpeculatorFile:
     read, write = (quantize_weight(layer.weight.detach()) for layer in (network.read, network.write))
     ids = words.vocabulary.sort().values[:: max(1, len(words.vocabulary) // PROBES)]
     return SpeculatorFile(

@@ -25,8 +25,8 @@ from engine.device import prepare_environment
 prepare_environment()  # before torch is imported
 
 from benchmarks.machine import QUIET, asked, facts, others_load  # noqa: E402
-from benchmarks.models import MEASURED, loaded  # noqa: E402
 from benchmarks.prompts import PROMPTS  # noqa: E402
+from benchmarks.target_models import MEASURED, loaded  # noqa: E402
 from engine.contract import Request, Sampling  # noqa: E402
 from engine.models.loader import LoadedModel  # noqa: E402
 from engine.sampler.acceptance import Coupled  # noqa: E402

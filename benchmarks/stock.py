@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from transformers.generation import BaseStreamer
 
-from benchmarks.models import loaded
+from benchmarks.target_models import loaded
 from benchmarks.timing import Timing
 from engine.contract import Request
 

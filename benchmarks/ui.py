@@ -26,10 +26,10 @@ from PySide6.QtCore import QCoreApplication, QEvent, QEventLoop, Qt, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
-from app.controller import Controller
-from app.engines import open_engine
-from app.start import build
-from app.theme import Theme
+from app.system.engines import open_engine
+from app.ui.theme import Theme
+from app.window.controller import MainController
+from app.window.start import build
 from benchmarks.machine import QUIET, facts, others_load
 from engine.contract import Emit, Engine, Event, Generate, ModelChoice, Request, RunFinished, TextAdded
 from engine.device import prepare_environment
@@ -43,8 +43,8 @@ START = """
 import os, sys, time
 begun = time.perf_counter()
 from PySide6.QtCore import QTimer
-import app.start
-build = app.start.build
+import app.window.start
+build = app.window.start.build
 def timed(*arguments):
     controller = build(*arguments)
     def seen():
@@ -52,8 +52,8 @@ def timed(*arguments):
         QTimer.singleShot(50, controller.shut_down)
     QTimer.singleShot(0, seen)
     return controller
-app.start.build = timed
-sys.exit(app.start.main([]))
+app.window.start.build = timed
+sys.exit(app.window.start.main([]))
 """
 
 
@@ -88,10 +88,10 @@ class Timed(ScriptedEngine):
 
 
 class Window:
-    """A window on an engine of our own, as a person has it before them."""
+    """A window on an engine of our own, as a user has it before them."""
 
     def __init__(self, theme: Theme, home: Path, engine: Callable[[], Engine]):
-        self.controller: Controller = build(theme, lambda choice: engine(), RunnerClient, home, home / "history.db")
+        self.controller: MainController = build(theme, lambda choice: engine(), RunnerClient, home, home / "history.db")
         self.controller.window.resize(1280, 720)
         self.controller.window.show()
         self.settle()
@@ -291,7 +291,7 @@ def real(theme: Theme, model: str, pairs: int, tokens: int) -> list[Row]:
 
 
 def _shown(window: Window, request: Request) -> tuple[RunFinished, float]:
-    """As a person has it. The share is the main thread's CPU time over wall time, while it generates."""
+    """As a user has it. The share is the main thread's CPU time over wall time, while it generates."""
     last: list[RunFinished] = []
     window.controller.running.finished.connect(last.append)
     window.controller.start(request)
@@ -311,9 +311,9 @@ def _unseen(window: Window, request: Request, pair: int) -> RunFinished:
     thread._worker.submit(Generate(f"unseen-{pair}", request))
     while True:
         time.sleep(0.05)
-        for said in thread._inbox.take():
-            if isinstance(said, tuple) and isinstance(said[-1], RunFinished):
-                return said[-1]
+        for batch in thread._inbox.take():
+            if isinstance(batch, tuple) and isinstance(batch[-1], RunFinished):
+                return batch[-1]
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]  # holds app, engine, kernels, resour
 def environment(root: Path = ROOT) -> dict[str, str]:
     """The variables for a child that runs a module below ``root``.
 
-    An interpreter that ignores Python's variables and the person's own packages (``python -I``) has children that do.
+    An interpreter that ignores Python's variables and the user's own packages (``python -I``) has children that do.
     """
     own = {name: value for name, value in os.environ.items() if not (_isolated() and name.startswith("PYTHON"))}
     places = [str(root), *filter(None, [own.get("PYTHONPATH", "")])]

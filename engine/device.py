@@ -60,7 +60,7 @@ def prepare_environment() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
 
-def survey() -> Machine:
+def inspect_machine() -> Machine:
     """Look at the machine; at most a few seconds, usually milliseconds."""
     memory = psutil.virtual_memory()
     return Machine(

@@ -1,7 +1,7 @@
 """The log of a run, for whoever wants to know what was decided and why: one file, of this process and its children.
 
 Modules log with ``logging.getLogger(__name__)``; without ``--log`` nothing is written anywhere. Prompts, answers and
-code are wrapped in ``Text``, which gives their length alone unless the person asked for more.
+code are wrapped in ``Text``, which gives their length alone unless the user asked for more.
 """
 
 import logging
@@ -66,7 +66,7 @@ def _without_secrets(record: logging.LogRecord) -> bool:
 
 
 class Text:
-    """What a person or a model wrote, as an argument of a log call."""
+    """What a user or a model wrote, as an argument of a log call."""
 
     def __init__(self, text: str):
         self._text = text

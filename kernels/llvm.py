@@ -1,7 +1,7 @@
 """Loops that torch has no fast operation for on a CPU, compiled for this very processor while the program starts.
 
 No compiler need be installed: llvmlite brings LLVM. A loop is written as one would in C, with variables on the stack;
-LLVM's passes put them into registers. ``kernels.team`` has several threads run it.
+LLVM's passes put them into registers. ``kernels.thread_pool`` has several threads run it.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ from llvmlite import binding, ir
 BYTE, INT, LONG, FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
 POINTER, NOTHING = ir.PointerType(), ir.VoidType()
 SHARED = [POINTER, LONG, LONG]  # parameters of a function that does one piece: fields, which piece, of how many
-SHARE_OUT = "bassline_share_out"  # (function, fields, pieces): see ``kernels.team``
+SHARE_OUT = "bassline_share_out"  # (function, fields, pieces): see ``kernels.thread_pool``
 
 
 @functools.cache
@@ -36,7 +36,7 @@ def features() -> frozenset[str]:
     return frozenset(name for name, there in binding.get_host_cpu_features().items() if there)
 
 
-class Body:
+class FunctionBody:
     """The body of a function in the making. ``at`` is llvmlite's builder, which stands where the next line goes."""
 
     def __init__(self, module: ir.Module, name: str, parameters: Sequence[ir.Type]):
@@ -120,7 +120,7 @@ def long(value: int) -> ir.Constant:
     return ir.Constant(LONG, value)
 
 
-class Compiled:
+class CompiledModule:
     """The functions of a module, ready to be called as long as this lives."""
 
     def __init__(self, module: ir.Module | str):
@@ -150,9 +150,9 @@ class Compiled:
 def _one() -> int:
     """A 1 that a compiled function wrote."""
     module = ir.Module("tried")
-    body = Body(module, "write", [POINTER])
+    body = FunctionBody(module, "write", [POINTER])
     body.store(long(1), body.parameters[0])
     body.at.ret_void()
     place = ctypes.c_int64()
-    Compiled(module).function("write", ctypes.c_void_p)(ctypes.addressof(place))
+    CompiledModule(module).function("write", ctypes.c_void_p)(ctypes.addressof(place))
     return place.value

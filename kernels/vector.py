@@ -2,7 +2,7 @@
 
 from llvmlite import ir
 
-from kernels.llvm import FLOAT, INT, Body, long
+from kernels.llvm import FLOAT, INT, FunctionBody, long
 
 WIDTH = 16
 FLOATS, _INTS = ir.VectorType(FLOAT, WIDTH), ir.VectorType(INT, WIDTH)
@@ -11,7 +11,7 @@ _LOG2_E, _LN2_HIGH, _LN2_LOW = 1.44269504088896341, 0.693359375, -2.12194440e-4
 _EXP = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
 
 
-def load_some(body: Body, place: ir.Value, count: ir.Value) -> ir.Value:
+def load_some(body: FunctionBody, place: ir.Value, count: ir.Value) -> ir.Value:
     """The ``count`` floats at ``place``, fewer than sixteen, and zeros after them. Nothing beyond them is read."""
     lanes = body.variable(constant(0.0))
     with body.loop(long(0), count) as i:
@@ -20,7 +20,7 @@ def load_some(body: Body, place: ir.Value, count: ir.Value) -> ir.Value:
     return body.load(lanes, FLOATS)
 
 
-def store_some(body: Body, value: ir.Value, place: ir.Value, count: ir.Value) -> None:
+def store_some(body: FunctionBody, value: ir.Value, place: ir.Value, count: ir.Value) -> None:
     """The first ``count`` lanes of ``value``, fewer than sixteen. Nothing beyond them is written."""
     with body.loop(long(0), count) as i:
         body.store(body.at.extract_element(value, i), body.address(place, i, FLOAT))
@@ -30,17 +30,17 @@ def constant(value: float) -> ir.Constant:
     return ir.Constant(FLOATS, [value] * WIDTH)
 
 
-def multiply_add(body: Body, left: ir.Value, right: ir.Value, total: ir.Value) -> ir.Value:
+def multiply_add(body: FunctionBody, left: ir.Value, right: ir.Value, total: ir.Value) -> ir.Value:
     return body.call(f"llvm.fma.v{left.type.count}f32", left.type, left, right, total)
 
 
-def lane_sum(body: Body, vector: ir.Value) -> ir.Value:
+def lane_sum(body: FunctionBody, vector: ir.Value) -> ir.Value:
     """Of the lanes, pair by pair: an order of its own, and always the same."""
     zero = ir.Constant(FLOAT, 0.0)
     return body.call(f"llvm.vector.reduce.fadd.v{vector.type.count}f32", FLOAT, zero, vector, fastmath=("reassoc",))
 
 
-def exp(body: Body, x: ir.Value) -> ir.Value:
+def exp(body: FunctionBody, x: ir.Value) -> ir.Value:
     """To 2 units in the last place: 2 ** n times a polynomial (Cephes' expf) on what is left. 0 for -inf."""
     at = body.at
     x = body.call("llvm.maxnum.v16f32", FLOATS, x, constant(_LOWEST - 1))

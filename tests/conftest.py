@@ -25,10 +25,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what 
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 if TYPE_CHECKING:
-    from engine.models.loaded import LoadedModel
+    from engine.models.loaded_model import LoadedModel
     from tests.memory_keyring import MemoryKeyring
 
 SMALL_MODEL = "smollm2-135m"
+
+
+def pytest_pycollect_makeitem(
+    collector: pytest.Module | pytest.Class, name: str, obj: object
+) -> list[pytest.Item] | None:
+    """A class of the product that a test module imports is no class of tests, even if it is called TestResult."""
+    module = getattr(collector, "module", None)
+    imported = isinstance(obj, type) and name.startswith("Test") and obj.__module__ != getattr(module, "__name__", "")
+    return [] if imported else None
 
 
 def pytest_sessionfinish() -> None:

@@ -42,7 +42,7 @@ Prints the code of the best candidate on stdout and everything else on stderr.
 exit code:
   0    a candidate passes the tests (without tests: at least one wrote some code)
   1    none does
-  2    something asked for cannot be; a sentence says what
+  2    the request cannot be met; a message says why
   130  Ctrl-C; what was there by then is printed and exported"""
 
 _TEST = """\
@@ -51,7 +51,7 @@ Tests are bare asserts, which see the solution's names directly; a pytest file, 
 "from solution import ..."; def check(candidate); a doctest; examples ("input:", "output:");
 or commands ("$ python solution.py --self-test"), whose exit code decides.
 
-exit code: 0 it passes, 1 it does not, 2 something asked for cannot be"""
+exit code: 0 it passes, 1 it does not, 2 the request cannot be met"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -207,24 +207,24 @@ def _add_speculation(command: argparse.ArgumentParser) -> None:
         "--drafter",
         choices=DRAFTERS.forms,
         default=Speculation.drafter,
-        help=_default(Speculation.drafter, "who guesses ahead"),
+        help=_default(Speculation.drafter, "what drafts tokens ahead"),
     )
     group.add_argument(
         "--policy",
         default=Speculation.policy,
         metavar=f"{{{','.join(POLICIES.forms)}}}",
-        help=_default(Speculation.policy, "how far ahead"),
+        help=_default(Speculation.policy, "how many tokens to draft"),
     )
     group.add_argument(
         "--acceptance",
         choices=RULES.forms,
         default=Speculation.acceptance,
-        help=_default(Speculation.acceptance, "which guesses count"),
+        help=_default(Speculation.acceptance, "which drafts are accepted"),
     )
     group.add_argument(
         "--goal",
         choices=GOALS,
-        help="what should come soonest: all candidates, or the first right one; it decides how many are written at a "
+        help="what to optimize for: all candidates, or the first right one; it decides how many are written at a "
         "time (default: first when there are tests, else all)",
     )
     group.add_argument(
@@ -248,7 +248,7 @@ def _add_model(command: argparse.ArgumentParser) -> None:
         "--server",
         default="",
         metavar="NAME-OR-ADDRESS",
-        help="let an OpenAI-compatible server do the work; --model is then its name for a model (default: its first)",
+        help="use an OpenAI-compatible server; --model is then its name for a model (default: its first)",
     )
     group.add_argument(
         "--draft", default=ModelChoice.draft, metavar="NAME", help="a small model of the same family that guesses ahead"
@@ -257,7 +257,7 @@ def _add_model(command: argparse.ArgumentParser) -> None:
         "--precision",
         choices=PRECISIONS,
         default=ModelChoice.precision,
-        help=_default(ModelChoice.precision, "numbers the weights are kept in"),
+        help=_default(ModelChoice.precision, "number format of the weights"),
     )
     group.add_argument(
         "--device",

@@ -14,18 +14,18 @@ from app.cli import servers, summary
 from app.cli.arguments import budget_of, choice_of, parser, request_of
 from app.cli.desktop_entry import desktop_entry
 from app.cli.doctor import doctor
-from app.cli.generation import ConsentMissing, Generation, Job
+from app.cli.generation import CommandLineRun, ConsentMissing, Job
 from app.cli.history import history
 from app.cli.inputs import check_text, export_folder, read_prompt, read_suffix, read_tests, read_text
 from app.cli.interrupts import INTERRUPTED, on_interrupt
 from app.cli.models import models
 from app.cli.output import one_line, print_code, print_object, put, say, silence
 from app.cli.progress import Progress, open_progress
-from app.engines import open_engine
+from app.system.engines import open_engine
 from engine import logs
 from engine.contract import BadRequest, BasslineError, LoadCancelled
 from engine.runner.client import RunnerClient
-from engine.runner.protocol import Answer, ConsentNeeded, Test, TestFinished
+from engine.runner.protocol import Answer, ConsentNeeded, RunTests, TestFinished
 from engine.runner.report import Report
 from engine.session import settings
 from engine.session.candidate import test_state
@@ -39,7 +39,7 @@ PASSED, NONE_PASSED, BAD_USE = 0, 1, 2
 
 
 def main(words: list[str]) -> int:
-    """Run one command and return its exit code. Errors a person can act on are one sentence on stderr."""
+    """Run one command and return its exit code. Errors a user can act on are one sentence on stderr."""
     return guarded(lambda: _command(words))
 
 
@@ -115,7 +115,7 @@ def generate(arguments: argparse.Namespace) -> int:
         steps = ladder(choice) if budget else ()
         job = Job(request, choice, tests, arguments.stop_at_first_pass, arguments.environment, budget, steps)
         ask = _asker(arguments.yes)
-        generation = Generation(job, engine, RunnerClient, ask, progress, recorder)
+        generation = CommandLineRun(job, engine, RunnerClient, ask, progress, recorder)
         generation.play()
     run = generation.run
     if generation.interrupted and run.state == "waiting":
@@ -142,13 +142,13 @@ def generate(arguments: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _kept(arguments: argparse.Namespace, progress: Progress) -> Iterator[Recorder | None]:
-    """What keeps the run in the history, unless the person does not want that; complaints come at the end."""
+    """What keeps the run in the history, unless the user does not want that; complaints come at the end."""
     loaded = settings.load()
     if arguments.no_history or not loaded.settings.history:
         yield None
         return
     complaints = list(loaded.notices)
-    recorder = Recorder(history_file(), said=complaints.append)
+    recorder = Recorder(history_file(), notify=complaints.append)
     try:
         yield recorder
     finally:
@@ -167,13 +167,13 @@ def exit_code(run: Run) -> int:
 
 def test(arguments: argparse.Namespace) -> int:
     solution, tests = read_text(arguments.solution, "solution"), read_tests(arguments.tests)
-    report = _run_tests(Test("test", solution, tests, environment=arguments.environment), _asker(arguments.yes))
+    report = _run_tests(RunTests("test", solution, tests, environment=arguments.environment), _asker(arguments.yes))
     if arguments.json:
         print_object(report.to_dict())
     else:
         print(f"{test_state(report)}: {report.passed} of {len(report.tests)} tests passed")
         for name in report.weak:
-            say(f"{name}: {report.lamps[name]}")
+            say(f"{name}: {report.isolation[name]}")
         for result in report.tests:
             if result.outcome != "passed":
                 print(f"  {result.id}: {result.outcome}" + (f", {one_line(result.why)}" if result.why else ""))
@@ -184,7 +184,7 @@ def test(arguments: argparse.Namespace) -> int:
     return PASSED if report.verdict == "pass" else NONE_PASSED
 
 
-def _run_tests(test: Test, ask_consent: Callable[[str], bool]) -> Report:
+def _run_tests(test: RunTests, ask_consent: Callable[[str], bool]) -> Report:
     answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
     with contextlib.ExitStack() as at_end:
         at_end.enter_context(on_interrupt(_raise_interrupt))
@@ -197,7 +197,7 @@ def _run_tests(test: Test, ask_consent: Callable[[str], bool]) -> Report:
                 return answer.report
             if isinstance(answer, ConsentNeeded):
                 if not ask_consent(answer.sentence):
-                    raise ConsentMissing(f"{answer.sentence} Nothing was run; add --yes to run it all the same.")
+                    raise ConsentMissing(f"{answer.sentence} Nothing was run; add --yes to run it anyway.")
                 agreed: dict[str, Any] = {answer.kind: True}
                 test = replace(test, **agreed)
                 runner.test(test)
@@ -215,7 +215,7 @@ def _check_export_folder(folder: Path, overwrite: bool, tests: bool) -> None:
         raise BadRequest(f"{error.path} exists already; choose another folder{more}.") from None
 
 
-def _export(generation: Generation, folder: Path | None, overwrite: bool, progress: Progress) -> bool:
+def _export(generation: CommandLineRun, folder: Path | None, overwrite: bool, progress: Progress) -> bool:
     """Before anything is printed, so that a reader who leaves costs nothing; False when it could not be saved."""
     run = generation.run
     if folder is None or not any(candidate.text for candidate in run.candidates.values()):

@@ -1,4 +1,4 @@
-"""``desktop-entry``: Bassline in the menus of a Linux desktop, by the XDG specifications, for this person alone."""
+"""``desktop-entry``: Bassline in the menus of a Linux desktop, by the XDG specifications, for this user alone."""
 
 import argparse
 import os

@@ -28,15 +28,9 @@ from engine.contract import (
 )
 from engine.event_log import EventLog
 from engine.runner.forms import parse
-from engine.runner.lamps import same_process_sentence
+from engine.runner.isolation import same_process_sentence
 from engine.runner.needs import same_process
-from engine.runner.protocol import (
-    Answer,
-    CancelTest,
-    Lamps,
-    Test,
-    TestFinished,
-)
+from engine.runner.protocol import Answer, CancelTests, Isolation, RunTests, TestFinished
 from engine.session.arms import Budget, Model
 from engine.session.driver import RunDriver
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
@@ -52,26 +46,26 @@ _PROBE_S = 60.0
 
 
 class ConsentMissing(BasslineError):
-    """The code cannot be sealed off here and nobody agreed to run it all the same."""
+    """The code cannot be sealed off here and nobody agreed to run it anyway."""
 
 
 class RunnerSilent(BasslineError):
     """The service that runs tests died before it said anything."""
 
 
-class Runner(Protocol):
+class CommandLineRunner(Protocol):
     """The part of ``engine.runner.client.RunnerClient`` that a run needs."""
 
     def probe(self) -> None: ...
 
-    def test(self, test: Test) -> None: ...
+    def test(self, test: RunTests) -> None: ...
 
     def cancel(self, id: str) -> None: ...
 
     def close(self) -> None: ...
 
 
-OpenRunner = Callable[[Callable[[Answer], None]], Runner]
+OpenRunner = Callable[[Callable[[Answer], None]], CommandLineRunner]
 AskConsent = Callable[[str], bool]
 
 
@@ -93,10 +87,10 @@ class Job:
 
 
 class Interrupt:
-    """The person pressed Ctrl-C."""
+    """The user pressed Ctrl-C."""
 
 
-class Generation:
+class CommandLineRun:
     """Plays one job to its end. Afterwards ``run`` holds what came of it, also when it was interrupted."""
 
     def __init__(
@@ -121,7 +115,7 @@ class Generation:
         self._driver = RunDriver(
             self.run, lambda: policy, consents=self._consents, environment=job.environment, search=search
         )
-        self._runner: Runner | None = None
+        self._runner: CommandLineRunner | None = None
         self._inbox: queue.SimpleQueue[Event | Answer | Interrupt] = queue.SimpleQueue()
         self._log = EventLog()
 
@@ -154,21 +148,21 @@ class Generation:
             self._inbox.put(RunFinished(_NAME, "failed", reason=reason, details=details))
 
     def _agree(self) -> None:
-        """Before the long part: can the code be sealed off, and if not, does the person agree?"""
+        """Before the long part: can the code be sealed off, and if not, does the user agree?"""
         assert self._runner is not None
         self._runner.probe()
         try:
-            lamps = self._inbox.get(timeout=_PROBE_S)
+            isolation = self._inbox.get(timeout=_PROBE_S)
         except queue.Empty:
             raise RunnerSilent("The test runner did not start; try again, or leave --tests out.") from None
-        if isinstance(lamps, Lamps) and not lamps.sealed:
-            self._must_agree("consent", lamps.words or lamps.note)
+        if isinstance(isolation, Isolation) and not isolation.sealed:
+            self._must_agree("consent", isolation.words or isolation.note)
         if reason := same_process(parse(self.job.tests)):
             self._must_agree("same_process", same_process_sentence(reason))
 
     def _must_agree(self, kind: str, sentence: str) -> None:
         if not self._ask_consent(sentence):
-            raise ConsentMissing(f"{sentence} Nothing was run; add --yes to run the code all the same.")
+            raise ConsentMissing(f"{sentence} Nothing was run; add --yes to run the code anyway.")
         self._consents.add(kind)
 
     def _over(self) -> bool:
@@ -185,11 +179,11 @@ class Generation:
         elif isinstance(message, Interrupt):
             self._interrupt()
         elif isinstance(message, Answer):
-            self._hear_runner(message)
+            self._take_answer(message)
         else:
-            self._hear_engine(message)
+            self._take_event(message)
 
-    def _hear_engine(self, event: Event) -> None:
+    def _take_event(self, event: Event) -> None:
         self._log.event(event)
         if isinstance(event, Ready) and self.ready is None:
             self._ready(event)
@@ -210,8 +204,8 @@ class Generation:
         if self._recorder is not None:
             self._recorder.begin(self.run)
 
-    def _hear_runner(self, answer: Answer) -> None:
-        number = None if isinstance(answer, Lamps) else self.run.number_of(answer.id)
+    def _take_answer(self, answer: Answer) -> None:
+        number = None if isinstance(answer, Isolation) else self.run.number_of(answer.id)
         if number is None:
             return
         effects = self._driver.runner_answer(answer)
@@ -223,12 +217,12 @@ class Generation:
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Test():
+                case RunTests():
                     assert self._runner is not None
                     self._runner.test(effect)
                     if (number := self.run.number_of(effect.id)) is not None:
                         self._progress.tested(self.run, number)
-                case CancelTest():
+                case CancelTests():
                     if self._runner is not None:
                         self._runner.cancel(effect.id)
                 case ConsentQuestion():
@@ -253,7 +247,7 @@ class Generation:
     def _answer(self, asked: ConsentQuestion) -> None:
         given = self._ask_consent(asked.sentence)
         if not given:
-            self._progress.note(f"{asked.sentence} The tests were not run; add --yes to run them all the same.")
+            self._progress.note(f"{asked.sentence} The tests were not run; add --yes to run them anyway.")
         self._perform(self._driver.answer_consent(given))
 
     def _interrupt(self) -> None:

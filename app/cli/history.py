@@ -9,8 +9,8 @@ from typing import Any
 from app.cli import summary
 from app.cli.output import one_line, print_code, print_object, say
 from engine.contract import BadRequest
-from engine.session.journal import Entry, Journal, history_file
-from engine.session.record import Kept
+from engine.session.journal import HistoryEntry, Journal, history_file
+from engine.session.record import StoredRun
 
 COMMANDS = ("show", "delete")
 _LISTED = 50
@@ -91,7 +91,7 @@ def _show(id: int, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _about(kept: Kept) -> Iterator[str]:
+def _about(kept: StoredRun) -> Iterator[str]:
     run, ready = kept.run, kept.run.provenance.ready
     yield f"Run {kept.id}, {_when(kept.began)}: {run.request.prompt.rstrip()}"
     yield f"seed {run.request.seed}" + (f", model {ready.model}" if ready else "")
@@ -113,13 +113,13 @@ def _delete(id: int) -> int:
     return 0
 
 
-def _lines(entries: list[Entry]) -> Iterator[str]:
+def _lines(entries: list[HistoryEntry]) -> Iterator[str]:
     width = max((len(str(entry.id)) for entry in entries), default=1)
     for entry in entries:
         yield f"{entry.id:>{width}}  {_when(entry.began)}  {_counts(entry):<14}  {one_line(entry.title, 70)}"
 
 
-def _counts(entry: Entry) -> str:
+def _counts(entry: HistoryEntry) -> str:
     if entry.tested:
         return f"{entry.passed} of {entry.candidates} pass"
     return f"{entry.finished} of {entry.candidates}"
@@ -129,5 +129,5 @@ def _when(began: datetime) -> str:
     return f"{began.astimezone():%Y-%m-%d %H:%M}"
 
 
-def _row(entry: Entry) -> dict[str, str | int | bool]:
+def _row(entry: HistoryEntry) -> dict[str, str | int | bool]:
     return {**vars(entry), "began": entry.began.isoformat()}

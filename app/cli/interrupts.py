@@ -5,18 +5,18 @@ import signal
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-from app.leaving import leave
+from app.system.leaving import leave
 
 INTERRUPTED = 130
 
 
 @contextlib.contextmanager
-def on_interrupt(heed: Callable[[], None]) -> Iterator[None]:
-    """The first Ctrl-C calls ``heed``, between two steps of the main thread; a second one leaves at once."""
+def on_interrupt(handler: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C calls ``handler``, between two steps of the main thread; a second one leaves at once."""
 
     def first(number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, lambda *_: leave(INTERRUPTED))
-        heed()
+        handler()
 
     before = signal.signal(signal.SIGINT, first)
     try:

@@ -13,13 +13,13 @@ from engine.contract import LoadCancelled, ModelChoice
 from engine.contract.request import PRECISIONS
 
 if TYPE_CHECKING:  # what looks at models takes a third of a second to import, and other commands do without
-    from engine.models.library import Listed
+    from engine.models.library import ListedModel
 
 _HELP = """\
   models list             what the catalogue offers and what lies on this disk
   models fetch NAME       download and convert now, so that it is ready later; Ctrl-C pauses, the same command goes on
   models remove NAME      free its disk space; --original keeps the converted copy, which is what is loaded
-  models check NAME       read its files and say whether they are whole"""
+  models check NAME       check that its files are complete"""
 
 
 def add_models(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -41,7 +41,7 @@ def add_models(commands: "argparse._SubParsersAction[Any]") -> None:
         _add_target(command)
     remove = what.add_parser("remove", help="free the disk space of a model")
     remove.add_argument("--original", action="store_true", help="only what was downloaded; the converted copy stays")
-    check = what.add_parser("check", help="read a model's files and say whether they are whole")
+    check = what.add_parser("check", help="check that a model's files are complete")
     for command in (remove, check):
         command.add_argument("model", help="a name from 'models list'")
     for command in (fetch, check):
@@ -61,7 +61,7 @@ def _add_target(command: argparse.ArgumentParser) -> None:
         "--precision",
         choices=PRECISIONS,
         default=ModelChoice.precision,
-        help="numbers the weights are kept in (default: auto)",
+        help="number format of the weights (default: auto)",
     )
 
 
@@ -83,11 +83,11 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _size(row: "Listed") -> str:
+def _size(row: "ListedModel") -> str:
     return f"{row.parameters / 1e9:.2f} B" if row.parameters else ""
 
 
-def _notes(row: "Listed") -> str:
+def _notes(row: "ListedModel") -> str:
     """Where it is and what it takes, in the order in which one wants to know it."""
     notes = ["the default here"] if row.default else []
     if row.source != "Catalog":
@@ -151,7 +151,7 @@ def _check(arguments: argparse.Namespace) -> int:
     for problem in problems:
         say(f"bassline: {problem}")
     if not problems:
-        say(f"What is here of {arguments.model} is whole.")
+        say(f"All files of {arguments.model} are complete.")
     return 1 if problems else 0
 
 

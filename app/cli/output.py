@@ -25,7 +25,7 @@ def print_code(code: str) -> None:
 
 
 def say(sentence: str) -> None:
-    """One line on stderr for a person."""
+    """One line on stderr for a user."""
     put(sys.stderr, shown(sentence) + "\n")
 
 

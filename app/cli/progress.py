@@ -23,7 +23,7 @@ class Progress(Protocol):
         """The tests of one candidate have begun, gone on or ended."""
 
     def note(self, sentence: str) -> None:
-        """Something a person should read."""
+        """Something a user should read."""
 
     def tick(self) -> None:
         """Time has passed."""
@@ -36,14 +36,14 @@ def open_progress(kind: str, stream: TextIO | None = None) -> Progress:
     """``kind``: auto (a status line on a terminal, else plain lines), jsonl or none."""
     stream = stream or sys.stderr
     if kind == "jsonl":
-        return JsonLines(stream)
+        return JsonProgress(stream)
     if kind == "none":
-        return Silent(stream)
-    return StatusLine(stream) if stream.isatty() else PlainLines(stream)
+        return SilentProgress(stream)
+    return StatusLineProgress(stream) if stream.isatty() else PlainProgress(stream)
 
 
-class Silent:
-    """Nothing but what a person must read."""
+class SilentProgress:
+    """Nothing but what a user must read."""
 
     def __init__(self, stream: TextIO):
         self.stream = stream
@@ -60,7 +60,7 @@ class Silent:
     def close(self) -> None: ...
 
 
-class JsonLines(Silent):
+class JsonProgress(SilentProgress):
     """One object a line: every event of the engine under its name, ``Tested`` for the tests, ``Note`` for the rest."""
 
     def event(self, event: Event, run: Run | None = None) -> None:
@@ -78,18 +78,18 @@ class JsonLines(Silent):
         put(self.stream, line + "\n")
 
 
-class PlainLines(Silent):
+class PlainProgress(SilentProgress):
     """A line when something worth a line has happened; long loads speak at every tenth."""
 
     def __init__(self, stream: TextIO):
         super().__init__(stream)
-        self._said = ""
+        self._last_stage = ""
 
     def event(self, event: Event, run: Run | None = None) -> None:
         if isinstance(event, Loading):
             tenths = 10 * event.done // event.total if event.total and event.unit == "bytes" else 0
-            if f"{event.stage} {tenths}" != self._said:
-                self._said = f"{event.stage} {tenths}"
+            if f"{event.stage} {tenths}" != self._last_stage:
+                self._last_stage = f"{event.stage} {tenths}"
                 self.note(loading_text(event))
         elif isinstance(event, Ready):
             self.note(
@@ -114,7 +114,7 @@ class PlainLines(Silent):
             )
 
 
-class StatusLine(Silent):
+class StatusLineProgress(SilentProgress):
     """One line that is rewritten in place, at most ten times a second."""
 
     def __init__(self, stream: TextIO, now: Callable[[], float] = time.monotonic):

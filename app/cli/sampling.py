@@ -108,7 +108,8 @@ def add_sampling(command: argparse.ArgumentParser) -> None:
         "--system",
         default=Request.system,
         metavar="TEXT",
-        help="what a chat model is told first; '' for the model's own (default: to answer with one code block only)",
+        help="instructions to a chat model before the prompt; '' for the model's own (default: to answer with one "
+        "code block only)",
     )
 
 

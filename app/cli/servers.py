@@ -12,12 +12,12 @@ from engine.contract import BadRequest
 from engine.session.servers import TOKEN_VARIABLE, Server, Token, add, find, remove, servers
 
 if TYPE_CHECKING:
-    from engine.server.probe import Probe
+    from engine.server.probe import ServerProbe
 
 _HELP = f"""\
 examples:
   servers add lab https://gpu.example:8000 --token     asks for the token, which goes into the system's keyring
-  servers test lab                                     models, delay, and what the server heeds
+  servers test lab                                     models, delay, and what the server supports
   generate "..." --server lab                          or --server http://localhost:8000, without a name
 
 Without a keyring, set the token in the environment variable {TOKEN_VARIABLE}."""
@@ -27,7 +27,7 @@ def add_servers(commands: "argparse._SubParsersAction[Any]") -> None:
     command = commands.add_parser(
         "servers",
         help="OpenAI-compatible servers: list, add, remove, test",
-        description="OpenAI-compatible servers that can do the work: vLLM, SGLang, llama-server, Ollama, LM Studio.",
+        description="OpenAI-compatible servers that run models: vLLM, SGLang, llama-server, Ollama, LM Studio.",
         epilog=_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -42,7 +42,7 @@ def add_servers(commands: "argparse._SubParsersAction[Any]") -> None:
     adding.add_argument("--ca-file", default="", metavar="FILE", help="certificates to trust beside the system's, PEM")
     adding.add_argument("--proxy", default="", metavar="ADDRESS", help="default: what HTTPS_PROXY and its like say")
     adding.add_argument("--token", action="store_true", help="ask for a token; from a pipe, its first line")
-    removing = what.add_parser("remove", help="forget a server and its token", allow_abbrev=False)
+    removing = what.add_parser("remove", help="remove a server and its token", allow_abbrev=False)
     removing.add_argument("name", metavar="NAME")
     testing = what.add_parser("test", help="ask a server what it can do", allow_abbrev=False)
     testing.add_argument("server", metavar="NAME-OR-ADDRESS")
@@ -59,7 +59,7 @@ def command(arguments: argparse.Namespace) -> int:
             _add(arguments)
         case "remove":
             remove(arguments.name)
-            say(f"{arguments.name} is forgotten.")
+            say(f"{arguments.name} is removed.")
         case _:
             _test(arguments)
     return 0
@@ -113,7 +113,7 @@ def _test(arguments: argparse.Namespace) -> None:
         print(line)
 
 
-def _lines(found: "Probe") -> Iterator[str]:
+def _lines(found: "ServerProbe") -> Iterator[str]:
     yield f"model     {found.model}"
     others = [name for name in found.models if name != found.model]
     if others:
@@ -122,7 +122,7 @@ def _lines(found: "Probe") -> Iterator[str]:
         yield f"context   {found.context:,} tokens"
     first = "" if found.first_token_s is None else f", first token after {1e3 * found.first_token_s:.0f} ms"
     yield f"delay     {1e3 * found.latency_s:.0f} ms{first}"
-    said = {True: "yes", False: "no", None: "not seen"}
-    yield f"heeds     n: {said[found.n]}, seed: {said[found.seed]}, logprobs: {said[found.logprobs]}"
+    words = {True: "yes", False: "no", None: "not seen"}
+    yield f"supports  n: {words[found.n]}, seed: {words[found.seed]}, logprobs: {words[found.logprobs]}"
     for sentence in found.lacks:
         yield f"          {sentence}"

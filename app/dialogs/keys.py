@@ -2,14 +2,14 @@
 
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QVBoxLayout, QWidget
 
-from app.actions import keys
 from app.item_models.table import Cell, TableModel
-from app.theme import Theme
+from app.ui.actions import keys
+from app.ui.theme import Theme
+from app.ui.words import tr
 from app.widgets.result_table import ResultTable
-from app.words import tr
 
 
-class Keys(QDialog):
+class KeysDialog(QDialog):
     """Modeless: it can stay open beside the work."""
 
     def __init__(self, theme: Theme, parent: QWidget | None = None):

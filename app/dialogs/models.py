@@ -14,15 +14,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.item_models.models import HEADERS, about, row
+from app.item_models.model_rows import HEADERS, about, row
 from app.item_models.table import TableModel
-from app.theme import Theme, em
+from app.ui.theme import Theme, em
+from app.ui.words import tr
 from app.widgets.controls import label, set_tone
 from app.widgets.loading_strip import in_words
 from app.widgets.result_table import ResultTable
-from app.words import tr
 from engine.contract import Loading
-from engine.models.library import Listed
+from engine.models.library import ListedModel
 
 
 class ModelsDialog(QDialog):
@@ -37,7 +37,7 @@ class ModelsDialog(QDialog):
     def __init__(self, parent: QWidget, theme: Theme):
         super().__init__(parent)
         self.setWindowTitle(tr("Models"))
-        self._models: list[Listed] = []
+        self._models: list[ListedModel] = []
         self._drafting: dict[str, str] = {}  # name -> why it cannot draft for the model in the bar
         self._loaded = self._fetching = ""
         self._rows = TableModel([tr(header) for header in HEADERS], self)
@@ -52,18 +52,18 @@ class ModelsDialog(QDialog):
         self._fetch = _button(tr("Download"), "")
         self._pause = _button(tr("Pause"), "")
         self._remove = _button(tr("Remove…"), "")
-        self._close = _button(tr("Close"), tr("Close; a download goes on"))
+        self._close = _button(tr("Close"), tr("Close; a download continues"))
         self._bar = QProgressBar()
         self._bar.setTextVisible(False)
         self._bar.setAccessibleName(tr("Download progress"))
-        self._said = label(wrap=True)
+        self._message = label(wrap=True)
         self._lay_out()
         self._connect()
         self._choose()
 
     # What is shown.
 
-    def show_models(self, models: Sequence[Listed], drafting: dict[str, str], loaded: str) -> None:
+    def show_models(self, models: Sequence[ListedModel], drafting: dict[str, str], loaded: str) -> None:
         """``drafting``: for each name why it cannot draft, or an empty sentence; ``loaded``: the one in memory."""
         name = self._name()
         self._models, self._drafting, self._loaded = list(models), drafting, loaded
@@ -82,12 +82,12 @@ class ModelsDialog(QDialog):
             self.say(f"{name}: {in_words(stage)}")
         elif name:
             self._bar.setRange(0, 0)
-            self.say(tr("{name}: looking where it can be had…").format(name=name))
+            self.say(tr("{name}: looking for a source…").format(name=name))
         self._choose()
 
     def say(self, words: str, tone: str = "muted") -> None:
-        self._said.setText(words)
-        set_tone(self._said, tone)
+        self._message.setText(words)
+        set_tone(self._message, tone)
 
     # How it is built.
 
@@ -105,7 +105,7 @@ class ModelsDialog(QDialog):
         doing.addStretch(1)
         column.addLayout(doing)
         column.addWidget(self._bar)
-        below.addWidget(self._said, 1)
+        below.addWidget(self._message, 1)
         below.addWidget(self._close)
         column.addLayout(below)
         self._bar.hide()
@@ -130,7 +130,7 @@ class ModelsDialog(QDialog):
         model = self._model()
         return self._other.text().strip() or (model.name if model else "")
 
-    def _model(self) -> Listed | None:
+    def _model(self) -> ListedModel | None:
         place = self._table.currentIndex().row()
         typed = bool(self._other.text().strip())
         return self._models[place] if not typed and 0 <= place < len(self._models) else None
@@ -140,20 +140,24 @@ class ModelsDialog(QDialog):
         name, model = self._name(), self._model()
         nothing = "" if name else tr("Choose a model first.")
         here = tr("It is on this computer already.") if model and model.here else ""
-        busy = tr("{name} is being fetched.").format(name=self._fetching) if self._fetching else ""
-        kept = "" if model and model.removable else tr("Nothing of it is kept here by Bassline.")
+        busy = tr("{name} is being downloaded.").format(name=self._fetching) if self._fetching else ""
+        kept = "" if model and model.removable else tr("Bassline keeps no files of it here.")
         loaded = tr("It is loaded now; choose another model first.") if name and name == self._loaded else ""
         for button, tip, why in (
-            (self._use, tr("Take it as the model of the next run; it is fetched when it is not here"), nothing),
-            (self._draft, tr("Let it guess tokens ahead for the model"), nothing or self._drafting.get(name, "")),
-            (self._fetch, tr("Fetch it now; a download that was paused goes on"), nothing or busy or here),
-            (self._pause, tr("Stop the download; what has arrived is kept"), "" if busy else tr("Nothing is fetched.")),
+            (self._use, tr("Use it for the next run; it is downloaded first if needed"), nothing),
+            (self._draft, tr("Use it to draft tokens for the model"), nothing or self._drafting.get(name, "")),
+            (self._fetch, tr("Download it now, or resume a paused download"), nothing or busy or here),
+            (
+                self._pause,
+                tr("Stop the download; what has arrived is kept"),
+                "" if busy else tr("Nothing is being downloaded."),
+            ),
             (self._remove, tr("Delete its files from this computer"), nothing or kept or loaded or busy),
         ):
             button.setEnabled(not why)
             button.setToolTip(why or tip)
         reason = self._drafting.get(name, "")
-        words = about(model) if model else tr("Its size and fit are said beside the model box once it is used.")
+        words = about(model) if model else tr("Its size and fit are shown beside the model box once it is used.")
         self._about.setText(words + (f"\n{tr('Not as a draft:')} {reason}" if reason else ""))
 
     def _remove_this(self) -> None:

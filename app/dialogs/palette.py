@@ -8,10 +8,10 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QDialog, QLineEdit, QVBoxLayout, QWidget
 
 from app.item_models.table import Cell, TableModel
-from app.theme import Theme
+from app.ui.theme import Theme
+from app.ui.words import tr
 from app.widgets.controls import label
 from app.widgets.result_table import ResultTable
-from app.words import tr
 
 ROWS = 12
 _MOVES = {Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: ROWS, Qt.Key.Key_PageUp: -ROWS}
@@ -33,7 +33,7 @@ class Command:
         return all(any(word.startswith(piece) for word in words) for piece in typed.casefold().split())
 
 
-class Palette(QDialog):
+class PaletteDialog(QDialog):
     """``chosen`` gives the id of the command that was taken; those that cannot be done say why and stay."""
 
     chosen = Signal(str)
@@ -56,7 +56,7 @@ class Palette(QDialog):
         column.setSpacing(8)
         column.addWidget(self._typed)
         column.addWidget(self._table, 1)
-        column.addWidget(label(tr("Up and Down choose, Enter does it, Escape leaves."), tone="muted"))
+        column.addWidget(label(tr("Up and Down select, Enter runs, Escape closes."), tone="muted"))
         self._typed.textChanged.connect(self._find)
         self._typed.installEventFilter(self)
         self._table.doubleClicked.connect(lambda _: self._take())

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PySide6.QtWidgets import QFileDialog, QWidget
 
-from app.words import tr
+from app.ui.words import tr
 
 
 def ask_file(parent: QWidget, title: str, folder: str, name: str, then: Callable[[Path], None]) -> QFileDialog:

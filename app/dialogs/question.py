@@ -2,11 +2,11 @@
 
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QVBoxLayout, QWidget
 
+from app.ui.words import tr
 from app.widgets.controls import label
-from app.words import tr
 
 
-class Question(QDialog):
+class QuestionDialog(QDialog):
     """``answered`` with ``accepted`` or ``rejected``; Escape and closing it mean the safe answer, which has focus."""
 
     def __init__(self, parent: QWidget, title: str, text: str, points: tuple[str, ...], yes: str, no: str):
@@ -36,9 +36,9 @@ class Question(QDialog):
         self.setMinimumWidth(480)
 
 
-def consent(parent: QWidget, sentence: str) -> Question:
+def consent(parent: QWidget, sentence: str) -> QuestionDialog:
     """Tests would run model-written code without a sealed box; ``sentence`` says why."""
-    return Question(
+    return QuestionDialog(
         parent,
         tr("Run the tests without a sealed box?"),
         tr(
@@ -51,9 +51,9 @@ def consent(parent: QWidget, sentence: str) -> Question:
     )
 
 
-def same_process(parent: QWidget, sentence: str) -> Question:
+def same_process(parent: QWidget, sentence: str) -> QuestionDialog:
     """The test file needs to share a process with the candidate; ``sentence`` says what for."""
-    return Question(
+    return QuestionDialog(
         parent,
         tr("Run these tests in the candidate's own process?"),
         tr(
@@ -66,8 +66,8 @@ def same_process(parent: QWidget, sentence: str) -> Question:
     )
 
 
-def removing(parent: QWidget, title: str, size: str) -> Question:
-    return Question(
+def removing(parent: QWidget, title: str, size: str) -> QuestionDialog:
+    return QuestionDialog(
         parent,
         tr("Remove {title}?").format(title=title),
         tr("Its files, {size}, are deleted from this computer. It can be downloaded again.").format(size=size),
@@ -77,14 +77,14 @@ def removing(parent: QWidget, title: str, size: str) -> Question:
     )
 
 
-def closing(parent: QWidget, text: str) -> Question:
+def closing(parent: QWidget, text: str) -> QuestionDialog:
     """``text`` is ``closing_text``'s, and may become another while the question stands."""
-    return Question(parent, tr("Close Bassline?"), text, (), tr("Stop and close"), tr("Keep working"))
+    return QuestionDialog(parent, tr("Close Bassline?"), text, (), tr("Stop and close"), tr("Keep working"))
 
 
 def closing_text(doing: str, kept: bool) -> str:
     """``doing``: what goes on, a sentence; ``kept``: the history has what there is."""
-    ending = tr("Closing stops it; what has come so far stays in the history.")
+    ending = tr("Closing stops it; results so far stay in the history.")
     if not kept:
         ending = tr("Closing stops it, and candidates that were not saved are lost.")
     return f"{doing} {ending}"

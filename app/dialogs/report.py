@@ -2,13 +2,13 @@
 
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
 
-from app.clipboard import copy_text
-from app.theme import monospace
+from app.ui.clipboard import copy_text
+from app.ui.theme import monospace
+from app.ui.words import tr
 from app.widgets.controls import label
-from app.words import tr
 
 
-class Report(QDialog):
+class ReportDialog(QDialog):
     """Modeless, so work goes on beside it."""
 
     def __init__(self, parent: QWidget | None, sentence: str, details: str):
@@ -40,8 +40,8 @@ class Report(QDialog):
         copy_text(self._text)
 
 
-def show_report(parent: QWidget | None, sentence: str, details: str) -> Report:
-    dialog = Report(parent, sentence, details)
+def show_report(parent: QWidget | None, sentence: str, details: str) -> ReportDialog:
+    dialog = ReportDialog(parent, sentence, details)
     dialog.finished.connect(dialog.deleteLater)
     dialog.show()
     return dialog

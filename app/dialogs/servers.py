@@ -1,4 +1,4 @@
-"""The servers a person has named: add one, change it, see what it can do, take it as the model."""
+"""The servers a user has named: add one, change it, see what it can do, take it as the model."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,14 +16,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.theme import em
+from app.ui.theme import em
+from app.ui.words import tr
 from app.widgets.controls import label, set_tone
-from app.words import tr
 from engine.contract import BasslineError
 from engine.session.servers import TOKEN_VARIABLE, Server, Token
 
 if TYPE_CHECKING:
-    from engine.server.probe import Probe
+    from engine.server.probe import ServerProbe
 
 
 class ServersDialog(QDialog):
@@ -42,17 +42,17 @@ class ServersDialog(QDialog):
         self._list.setAccessibleName(tr("Named servers"))
         self._list.setFixedWidth(12 * em())
         self._list.setSpacing(3)
-        self._name = _line(tr("Name"), tr("A short name of your own"), tr("lab"))
-        self._address = _line(tr("Address"), tr("Where it answers"), "http://localhost:8000")
+        self._name = _line(tr("Name"), tr("A short name you choose"), tr("lab"))
+        self._address = _line(tr("Address"), tr("Server URL"), "http://localhost:8000")
         self._model = QComboBox()
         self._model.setEditable(True)
         self._model.setLineEdit(_line(tr("Model there"), tr("Its name on the server"), ""))
         self._model.setAccessibleName(tr("Model there"))
         self._model.setToolTip(tr("Its name on the server; default is the first that it lists"))
-        self._token = _line(tr("Token"), tr("Goes into the system's keyring, nowhere else"), tr("none"))
+        self._token = _line(tr("Token"), tr("Stored in the system's keyring only"), tr("none"))
         self._token.setEchoMode(QLineEdit.EchoMode.Password)
         self._ca_file = _line(tr("Certificates"), tr("A PEM file to trust beside the system's own"), tr("the system's"))
-        self._proxy = _line(tr("Proxy"), tr("Empty: what the environment says"), tr("as the environment says"))
+        self._proxy = _line(tr("Proxy"), tr("Empty: from the environment"), tr("from the environment"))
         self._found = label(wrap=True)
         self._found.setMinimumHeight(8 * self.fontMetrics().lineSpacing())
         self._found.setAlignment(Qt.AlignmentFlag.AlignTop)
@@ -60,10 +60,10 @@ class ServersDialog(QDialog):
             name: _button(text, tip)
             for name, text, tip in (
                 ("new", tr("New"), tr("Start an empty entry")),
-                ("remove", tr("Remove"), tr("Forget this server and its token")),
+                ("remove", tr("Remove"), tr("Remove this server and its token")),
                 ("test", tr("Test"), tr("Ask the server what it can do; takes some seconds")),
                 ("save", tr("Save"), tr("Keep this server under its name")),
-                ("use", tr("Use"), tr("Take it as the model of the next run")),
+                ("use", tr("Use"), tr("Use it for the next run")),
                 ("close", tr("Close"), tr("Close")),
             )
         }
@@ -82,14 +82,14 @@ class ServersDialog(QDialog):
         self._list.blockSignals(False)
         self._choose(self._list.currentRow())
 
-    def show_probe(self, probe: "Probe") -> None:
+    def show_probe(self, probe: "ServerProbe") -> None:
         """What a test has found, in words."""
         first = "" if probe.first_token_s is None else tr(", first token after {s:.1f} s").format(s=probe.first_token_s)
         about = tr("{model} answers; delay {ms:.0f} ms{first}.")
         lines = [about.format(model=probe.model, ms=1e3 * probe.latency_s, first=first)]
         lines += [f"•  {tr(sentence)}" for sentence in probe.lacks]
         if not probe.lacks:
-            lines.append(tr("It heeds n, the seed and log-probabilities."))
+            lines.append(tr("Supports n, seed and logprobs."))
         self._say("\n".join(lines), "")
         chosen = self._model.currentText()
         self._model.clear()

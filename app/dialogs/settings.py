@@ -1,4 +1,4 @@
-"""What a person chooses for good. Every change shows at once; what cannot be is said beside the field, not changed."""
+"""What a user chooses for good. Every change shows at once; what cannot be is shown beside the field, not changed."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,10 +18,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.theme import em
+from app.ui.theme import em
+from app.ui.words import tr
 from app.widgets.controls import label
 from app.widgets.fields import NumberField, choice_box, choose
-from app.words import tr
 from engine.contract import BadRequest, BasslineError
 from engine.contract.request import MAX_CANDIDATES
 from engine.session.settings import FONT_SIZES, Settings
@@ -74,7 +74,7 @@ class SettingsDialog(QDialog):
     def _files(self) -> None:
         self._editor = _line(
             tr("Editor command"),
-            tr("What opens a candidate, such as code --wait {file}; empty: what the system opens such files with"),
+            tr("Command that opens a candidate, such as code --wait {file}; empty: the system's default"),
             tr("the system's"),
         )
         self._folder = _line(tr("Folder"), tr("Where saving starts; empty: where the last file went"), tr("last used"))
@@ -89,8 +89,8 @@ class SettingsDialog(QDialog):
         row.addWidget(self._browse)
         self._proxy = _line(
             tr("Proxy"),
-            tr("For downloads, such as http://proxy.example:3128; empty: what the environment says"),
-            tr("as the environment says"),
+            tr("For downloads, such as http://proxy.example:3128; empty: from the environment"),
+            tr("from the environment"),
         )
         self._group(
             tr("Files and network"),
@@ -100,7 +100,7 @@ class SettingsDialog(QDialog):
         )
 
     def _generation(self) -> None:
-        tip = tr("What the window starts with")
+        tip = tr("Defaults for new windows")
         self._candidates = NumberField(tr("Number of candidates"), tip, 1, MAX_CANDIDATES, 1)
         self._temperature = NumberField(tr("Temperature"), tip, 0, 10, 0.0, 0.1)
         self._top_p = NumberField(tr("Top-p"), tip, 0.01, 1, 1.0, 0.05)

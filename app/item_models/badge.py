@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from app.words import tr
+from app.ui.words import tr
 from engine.session.candidate import Candidate
 
 

@@ -12,16 +12,16 @@ from typing import Any
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
 from app.item_models.badge import Badge, badge, in_words
+from app.item_models.best_reason import BestReason, best_reason
 from app.item_models.rate import Rate, average
-from app.item_models.standing import Standing, standing
-from app.words import tr
+from app.ui.words import tr
 from engine.session.candidate import Candidate
 from engine.session.run import Run
 
 Index = QModelIndex | QPersistentModelIndex
 
 
-class Role(IntEnum):
+class CandidateRole(IntEnum):
     NUMBER = Qt.ItemDataRole.UserRole + 1
     WORD = Qt.ItemDataRole.UserRole + 2
     NOTE = Qt.ItemDataRole.UserRole + 3
@@ -31,7 +31,7 @@ class Role(IntEnum):
 
 
 @dataclass(frozen=True)
-class Look:
+class Appearance:
     """What there is to see of a candidate outside its page, and the same in a sentence."""
 
     badge: Badge
@@ -49,14 +49,14 @@ class CandidatesModel(QAbstractListModel):
         self._numbers: list[int] = []
         self._rates: dict[int, Rate] = {}  # of those that have begun
         self._touched: set[int] = set()
-        self._looks: dict[int, Look] = {}  # as the views know them
-        self.standing = Standing()
+        self._looks: dict[int, Appearance] = {}  # as the views know them
+        self.best_reason = BestReason()
         self._tests_changed = False
 
     @property
     def best(self) -> int:
         """The number of the best candidate so far; 0 while there is none."""
-        return self.standing.number
+        return self.best_reason.number
 
     @property
     def run(self) -> Run | None:
@@ -67,7 +67,7 @@ class CandidatesModel(QAbstractListModel):
         self._run = run
         self._numbers = sorted(run.candidates) if run else []
         self._rates = {}
-        self.standing = standing(run) if run else Standing()
+        self.best_reason = best_reason(run) if run else BestReason()
         self._touched = set()
         self._looks = {number: self._look(number) for number in self._numbers}
         self.endResetModel()
@@ -101,7 +101,7 @@ class CandidatesModel(QAbstractListModel):
         changed = sorted(self._numbers.index(number) for number, look in looks.items() if look != self._looks[number])
         self._looks |= looks
         self._touched.clear()
-        for first, last in _stretches(changed):
+        for first, last in _row_ranges(changed):
             self.dataChanged.emit(self.index(first), self.index(last))
 
     def touch_all(self) -> None:
@@ -138,31 +138,36 @@ class CandidatesModel(QAbstractListModel):
         candidate = self.candidate(index.row()) if index.isValid() else None
         if candidate is None:
             return None
-        if role == Role.NUMBER:
+        if role == CandidateRole.NUMBER:
             return candidate.number
-        if role == Role.BEST:
+        if role == CandidateRole.BEST:
             return candidate.number == self.best
         look = self._looks[candidate.number]
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole, Qt.ItemDataRole.ToolTipRole):
             return look.words
         shown = look.badge
-        parts = {Role.WORD: shown.word, Role.NOTE: shown.note, Role.ICON: shown.icon, Role.TONE: shown.tone}
+        parts = {
+            CandidateRole.WORD: shown.word,
+            CandidateRole.NOTE: shown.note,
+            CandidateRole.ICON: shown.icon,
+            CandidateRole.TONE: shown.tone,
+        }
         return parts.get(role)  # type: ignore[call-overload]
 
-    def _look(self, number: int) -> Look:
+    def _look(self, number: int) -> Appearance:
         assert self._run is not None
         candidate, best = self._run.candidates[number], number == self.best
         outdated, speed = self.is_outdated(candidate), self._speed(candidate)
         words = in_words(candidate, speed, outdated)
         if best:
-            words += ". " + tr("Best so far: {reason}").format(reason=self.standing.reason)
-        return Look(badge(candidate, speed, best, outdated), words)
+            words += ". " + tr("Best so far: {reason}").format(reason=self.best_reason.reason)
+        return Appearance(badge(candidate, speed, best, outdated), words)
 
     def _rank(self) -> bool:
-        """Look for the best anew; whether it is another one now."""
-        before = self.standing.number
-        self.standing = standing(self._run) if self._run else Standing()
-        return self.standing.number != before
+        """Look for the best again; whether it is another one now."""
+        before = self.best_reason.number
+        self.best_reason = best_reason(self._run) if self._run else BestReason()
+        return self.best_reason.number != before
 
     def _speed(self, candidate: Candidate) -> float | None:
         if candidate.ended:
@@ -178,8 +183,8 @@ class CandidatesModel(QAbstractListModel):
         self.endInsertRows()
 
 
-def _stretches(rows: list[int]) -> Iterator[tuple[int, int]]:
+def _row_ranges(rows: list[int]) -> Iterator[tuple[int, int]]:
     """First and last of rows that follow each other; ``rows`` are in order."""
-    for _, stretch in groupby(enumerate(rows), key=lambda pair: pair[1] - pair[0]):
-        together = [row for _, row in stretch]
+    for _, rows_of_range in groupby(enumerate(rows), key=lambda pair: pair[1] - pair[0]):
+        together = [row for _, row in rows_of_range]
         yield together[0], together[-1]

@@ -2,7 +2,7 @@
 
 from app.item_models.rate import average
 from app.item_models.table import Cell
-from app.words import tr
+from app.ui.words import tr
 from engine.session.arms import FRESH
 from engine.session.candidate import ONCE, Candidate, Origin
 from engine.session.run import Run

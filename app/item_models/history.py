@@ -7,18 +7,18 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt
 
-from app.words import tr
-from engine.session.journal import Entry
+from app.ui.words import tr
+from engine.session.journal import HistoryEntry
 
 Index = QModelIndex | QPersistentModelIndex
 
 
-class Role(IntEnum):
+class HistoryRole(IntEnum):
     ID = Qt.ItemDataRole.UserRole + 1
     NOTE = Qt.ItemDataRole.UserRole + 2
 
 
-def note(entry: Entry, now: datetime) -> str:
+def note(entry: HistoryEntry, now: datetime) -> str:
     """When, and what came of it: "14:03, 2 of 8 pass"; earlier days with their date."""
     began, now = entry.began.astimezone(), now.astimezone()
     when = f"{began:%H:%M}" if began.date() == now.date() else f"{began:%Y-%m-%d %H:%M}"
@@ -34,9 +34,9 @@ class HistoryModel(QAbstractListModel):
 
     def __init__(self, parent: QObject | None = None):
         super().__init__(parent)
-        self._entries: list[Entry] = []
+        self._entries: list[HistoryEntry] = []
 
-    def show(self, entries: Sequence[Entry]) -> None:
+    def show(self, entries: Sequence[HistoryEntry]) -> None:
         if [entry.id for entry in entries] == [entry.id for entry in self._entries]:
             changed = [row for row, entry in enumerate(entries) if entry != self._entries[row]]
             self._entries = list(entries)
@@ -47,7 +47,7 @@ class HistoryModel(QAbstractListModel):
         self._entries = list(entries)
         self.endResetModel()
 
-    def entry(self, row: int) -> Entry | None:
+    def entry(self, row: int) -> HistoryEntry | None:
         return self._entries[row] if 0 <= row < len(self._entries) else None
 
     def row_of(self, id: int) -> int:
@@ -65,6 +65,6 @@ class HistoryModel(QAbstractListModel):
             return entry.title
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return f"{entry.title}, {note(entry, datetime.now())}"
-        if role == Role.NOTE:
+        if role == HistoryRole.NOTE:
             return note(entry, datetime.now())
-        return entry.id if role == Role.ID else None
+        return entry.id if role == HistoryRole.ID else None

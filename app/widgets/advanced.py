@@ -7,11 +7,11 @@ from PySide6.QtCore import Signal
 from PySide6.QtGui import QStandardItemModel
 from PySide6.QtWidgets import QComboBox, QFrame, QGridLayout, QLineEdit, QWidget
 
-from app.run_settings import RunSettings
-from app.theme import em
+from app.controllers.run_settings import RunSettings
+from app.ui.theme import em
+from app.ui.words import tr
 from app.widgets.controls import label
 from app.widgets.fields import NumberField, choice_box, choose
-from app.words import tr
 from engine.contract import Sampling, Speculation
 from engine.contract.request import MAX_CANDIDATES, PRECISIONS
 from engine.sampler.names import DRAFTERS, POLICIES, RULES
@@ -19,7 +19,7 @@ from engine.sampler.names import DRAFTERS, POLICIES, RULES
 WIDE = 14
 
 
-class Advanced(QFrame):
+class AdvancedPanel(QFrame):
     """``model_changed``: another draft model or precision, which is another load."""
 
     model_changed = Signal()
@@ -55,8 +55,8 @@ class Advanced(QFrame):
             tr("Frequency penalty"), tr("Taken off a token once per time that the answer has used it"), -2, 2, 0, 0.1
         )
         self._code_stop = choice_box(
-            tr("Ends at"),
-            tr("Where a candidate may end before the model says so"),
+            tr("Stop at"),
+            tr("Where a candidate may stop before the model ends it"),
             (
                 (tr("the model's end"), ""),
                 (tr("first code block"), "block"),
@@ -67,13 +67,13 @@ class Advanced(QFrame):
         self._draft = self._draft_box(models)
         self._drafter = choice_box(
             tr("Drafter"),
-            tr("Who guesses tokens ahead. The text stays the same, only the speed changes"),
+            tr("What drafts tokens ahead. The text stays the same; only the speed changes"),
             _titled(
                 DRAFTERS.forms,
                 {
                     "auto": tr("automatic"),
-                    "suffix": tr("suffix: repeats what was seen"),
-                    "speculator": tr("speculator: foretells from the model's hidden states"),
+                    "suffix": tr("suffix: repeats earlier text"),
+                    "speculator": tr("speculator: predicts from the model's hidden states"),
                     "draft-model": tr("the draft model"),
                     "hybrid": tr("both: suffix, then draft model"),
                     "none": tr("none: regular decoding"),
@@ -104,16 +104,16 @@ class Advanced(QFrame):
             WIDE,
         )
         self._precision = choice_box(
-            tr("Precision"), tr("Numbers the weights are kept in"), [(each, each) for each in PRECISIONS], WIDE
+            tr("Weight precision"), tr("Number format of the weights"), [(each, each) for each in PRECISIONS], WIDE
         )
         self._goal = choice_box(
-            tr("Be quick with"),
+            tr("Optimize for"),
             tr("Decides how many candidates are decoded at a time. Automatic: the first right one if there are tests"),
             ((tr("automatic"), ""), (tr("all candidates"), "all"), (tr("the first right one"), "first")),
             WIDE,
         )
         self._width = NumberField(
-            tr("At a time"),
+            tr("Batch size"),
             tr("Candidates decoded together; empty: chosen by measured cost"),
             1,
             MAX_CANDIDATES,
@@ -122,7 +122,7 @@ class Advanced(QFrame):
         )
         self._system = QLineEdit()
         self._system.setAccessibleName(tr("System prompt"))
-        self._system.setToolTip(tr("What a chat model is told before the prompt; empty: the model's own"))
+        self._system.setToolTip(tr("Instructions to a chat model before the prompt; empty: the model's own"))
         self._system.setPlaceholderText(tr("the model's own"))
         self._lay_out()
         for box in (self._draft, self._precision):
@@ -226,7 +226,7 @@ class Advanced(QFrame):
                 (tr("Top-p"), self._top_p),
                 (tr("Repetition penalty"), self._repetition),
                 (tr("Draft model"), self._draft),
-                (tr("Precision"), self._precision),
+                (tr("Weight precision"), self._precision),
             ),
             (
                 (tr("Top-k"), self._top_k),
@@ -238,9 +238,9 @@ class Advanced(QFrame):
                 (tr("Min-p"), self._min_p),
                 (tr("Frequency penalty"), self._frequency),
                 (tr("Draft length"), self._policy),
-                (tr("Be quick with"), self._goal),
+                (tr("Optimize for"), self._goal),
             ),
-            ((tr("At a time"), self._width), (tr("System prompt"), self._system), (tr("Ends at"), self._code_stop)),
+            ((tr("Batch size"), self._width), (tr("System prompt"), self._system), (tr("Stop at"), self._code_stop)),
         )
         grid = QGridLayout(self)
         grid.setContentsMargins(12, 8, 12, 8)

@@ -4,9 +4,9 @@ from functools import lru_cache
 
 from PySide6.QtWidgets import QWidget
 
-from app.theme import Theme
+from app.ui.theme import Theme
+from app.ui.words import tr
 from app.widgets.code_view import CodeView
-from app.words import tr
 from engine.selection.code_blocks import CodeBlock, parse_python
 from engine.selection.growing import GrowingCode
 from engine.session.candidate import Candidate
@@ -46,7 +46,7 @@ class AnswerView(CodeView):
         self._begin(None)
 
     def follow(self, candidate: Candidate) -> None:
-        """Bring the view up to date; another candidate than last time starts anew."""
+        """Bring the view up to date; another candidate than last time starts over."""
         if candidate is not self._shows:
             self._begin(candidate)
         if not candidate.ended:

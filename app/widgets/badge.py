@@ -4,7 +4,7 @@ from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QPainter
 
 from app.item_models.badge import Badge
-from app.theme import Theme
+from app.ui.theme import Theme
 
 ICON = 15
 PAD = 6

@@ -14,10 +14,10 @@ from PySide6.QtWidgets import (
 
 from app.item_models.candidates import CandidatesModel
 from app.item_models.filtered import FILTERS, FilteredCandidates
-from app.theme import Theme
+from app.ui.theme import Theme
+from app.ui.words import tr
 from app.widgets.badge import badge_size, paint_badge
 from app.widgets.fields import choice_box
-from app.words import tr
 
 Index = QModelIndex | QPersistentModelIndex
 

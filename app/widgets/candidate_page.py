@@ -19,17 +19,17 @@ from PySide6.QtWidgets import (
 from app.item_models.candidates import CandidatesModel
 from app.item_models.details import details
 from app.item_models.table import TableModel
-from app.theme import Theme
+from app.ui.theme import Theme
+from app.ui.words import tr
 from app.widgets.answer_view import AnswerView
 from app.widgets.candidate_list import CandidateList
 from app.widgets.candidate_tabs import CandidateTabs
-from app.widgets.code_view import Place
+from app.widgets.code_view import ViewPosition
 from app.widgets.compare_view import CompareView
 from app.widgets.controls import ActionButton, label
 from app.widgets.result_table import ResultTable
 from app.widgets.test_log import TestLog
 from app.widgets.tile_view import TileView
-from app.words import tr
 from engine.session.candidate import Candidate
 
 CODE, ANSWER, TEST_LOG, DETAILS, COMPARE, TILES = range(6)
@@ -52,7 +52,7 @@ class CandidatePage(QWidget):
         super().__init__(parent)
         self._theme, self._model = theme, model
         self._number = 0
-        self._places: dict[tuple[int, int], Place] = {}
+        self._places: dict[tuple[int, int], ViewPosition] = {}
         self.tabs = CandidateTabs(theme, model)
         self.list = CandidateList(theme, model)
         self.code = AnswerView(theme, tr("Code"))
@@ -119,7 +119,7 @@ class CandidatePage(QWidget):
         elif way == TEST_LOG:
             self.log.show_candidate(candidate, self._model.is_outdated(candidate))
         elif way == DETAILS:
-            reason = self._model.standing.reason if candidate.number == self._model.best else ""
+            reason = self._model.best_reason.reason if candidate.number == self._model.best else ""
             self._details.show(details(candidate, self._model.run, reason))
         elif way == COMPARE:
             self.compare.show_candidate(candidate)
@@ -173,9 +173,9 @@ class CandidatePage(QWidget):
         self.refresh()
         candidate = self._candidate()
         if fresh and candidate is not None:
-            place = self._places.get((self._number, way), Place())
+            place = self._places.get((self._number, way), ViewPosition())
             if place.following and candidate.ended:  # there is no end to follow any more: from the beginning
-                place = Place(following=False)
+                place = ViewPosition(following=False)
             self._answer_in_view.go_to(place)
 
     def _strip_or_list(self) -> None:

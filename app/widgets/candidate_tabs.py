@@ -5,9 +5,9 @@ from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QTabBar, QWidget
 
 from app.item_models.candidates import CandidatesModel
-from app.theme import Theme, em
+from app.ui.theme import Theme, em
+from app.ui.words import tr
 from app.widgets.badge import badge_size, paint_badge
-from app.words import tr
 
 
 class CandidateTabs(QTabBar):

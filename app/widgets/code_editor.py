@@ -1,4 +1,4 @@
-"""Where a person types: the prompt, and the tests."""
+"""Where a user types: the prompt, and the tests."""
 
 import re
 
@@ -6,8 +6,8 @@ from PySide6.QtCore import QEvent, QMimeData, Qt, QTimer
 from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QKeyEvent, QTextCursor, QTextOption
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
-from app.highlight import LARGEST, Colouring
-from app.theme import Theme, monospace
+from app.ui.highlight import LARGEST, Colouring
+from app.ui.theme import Theme, monospace
 
 REST_MS = 80
 INDENT = "    "
@@ -65,7 +65,7 @@ class CodeEditor(QPlainTextEdit):
         super().insertFromMimeData(source)
 
     def _wrap_for(self, text: str) -> None:
-        """Qt looks for a blank to break at from every place anew: a word of 200,000 letters takes it seconds."""
+        """Qt looks for a blank to break at from every place again: a word of 200,000 letters takes it seconds."""
         mode = QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere
         self.setWordWrapMode(QTextOption.WrapMode.WrapAnywhere if _ENDLESS.search(text) else mode)
 

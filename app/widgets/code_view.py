@@ -6,14 +6,14 @@ from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QShowEvent, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QWidget
 
-from app.highlight import Colouring, displayed, too_large
-from app.theme import Theme, monospace
+from app.ui.highlight import Colouring, displayed, too_large
+from app.ui.theme import Theme, monospace
 
 CORNER = 3  # pixels: what the frame's round corners take of a square
 
 
 @dataclass(frozen=True)
-class Place:
+class ViewPosition:
     """Where a reader was: the selection and how far down. ``following``: at the end, so stay there."""
 
     anchor: int = 0
@@ -56,7 +56,7 @@ class CodeView(QPlainTextEdit):
             self._fill()
 
     def _fill(self) -> None:
-        """Below a border of the sheet Qt takes a viewport for transparent, and paints all that is behind it anew with
+        """Below a border of the sheet Qt takes a viewport for transparent, and paints all that is behind it again with
         each word that is added.
         """
         self.viewport().setAutoFillBackground(True)
@@ -93,11 +93,11 @@ class CodeView(QPlainTextEdit):
         self._held, self._settled = "", (text, language)
         self._recolour()
 
-    def place(self) -> Place:
+    def place(self) -> ViewPosition:
         cursor, bar = self.textCursor(), self.verticalScrollBar()
-        return Place(cursor.anchor(), cursor.position(), bar.value(), self._follows())
+        return ViewPosition(cursor.anchor(), cursor.position(), bar.value(), self._follows())
 
-    def go_to(self, place: Place) -> None:
+    def go_to(self, place: ViewPosition) -> None:
         last = self.document().characterCount() - 1
         self._select(min(place.anchor, last), min(place.position, last))
         bar = self.verticalScrollBar()

@@ -5,13 +5,13 @@ import time
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
 from app.item_models.candidates import CandidatesModel
-from app.item_models.difference import Difference, difference, stretches
-from app.theme import Theme
+from app.item_models.difference import Difference, changed_ranges, difference
+from app.ui.theme import Theme
+from app.ui.words import tr
 from app.widgets.answer_view import language_of
 from app.widgets.controls import label
 from app.widgets.difference_pane import DifferencePane
 from app.widgets.fields import choice_box
-from app.words import tr
 from engine.session.candidate import Candidate
 
 LARGEST = 400_000  # characters of both together; a comparison of more would hold up the window
@@ -26,7 +26,7 @@ class CompareView(QWidget):
         self._model = model
         self._of = self._set_against = 0  # the candidate in view; the repair that was set against its origin
         self._texts: tuple[str, str] | None = None
-        self._looked_at = 0.0
+        self._compared = 0.0
         self._found: Difference | None = None
         self._other = choice_box(tr("Compare with"), tr("The candidate on the right"), [], width=17)
         self._layout = choice_box(
@@ -77,19 +77,19 @@ class CompareView(QWidget):
         self._list_others(candidate)
         other = self._model.candidate(self._model.row_of(self.other))
         settled = candidate.ended and (other is None or other.ended)
-        if settled or time.monotonic() - self._looked_at > PAUSE_S:
+        if settled or time.monotonic() - self._compared > PAUSE_S:
             self._look()
 
     def go_to_next(self) -> None:
         """The next stretch of differing lines; after the last the first."""
         unified = self._panes.currentWidget() is self.unified
         pane = self.unified if unified else self.left
-        rows, here = stretches(pane.lines), pane.textCursor().blockNumber()
+        rows, here = changed_ranges(pane.lines), pane.textCursor().blockNumber()
         if rows:
             pane.go_to_row(next((row for row in rows if row > here), rows[0]))
 
     def _look(self) -> None:
-        self._looked_at = time.monotonic()
+        self._compared = time.monotonic()
         one = self._model.candidate(self._model.row_of(self._of))
         other = self._model.candidate(self._model.row_of(self.other))
         if one is None or other is None or (one.code, other.code) == self._texts:

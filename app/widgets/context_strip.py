@@ -6,10 +6,10 @@ from functools import partial
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
-from app.theme import Theme
+from app.ui.theme import Theme
+from app.ui.words import tr
 from app.widgets.controls import label
 from app.widgets.flow import FlowLayout
-from app.words import tr
 from engine.session.attachments import Attachment
 
 
@@ -24,7 +24,7 @@ class ContextStrip(QWidget):
         self._theme = theme
         self._chips: list[Chip] = []
         self._follows = Chip(theme, "follow-up")
-        self._follows.setAccessibleName(tr("Start afresh"))
+        self._follows.setAccessibleName(tr("Start over"))
         self._follows.clicked.connect(self.unfollowed)
         self._follows.hide()
         self._length = label(tone="muted")
@@ -46,7 +46,7 @@ class ContextStrip(QWidget):
 
     def show_follow_up(self, words: str) -> None:
         """What the prompt goes on from; empty for nothing."""
-        self._follows.say(words, tr("Start afresh: {words}").format(words=words))
+        self._follows.say(words, tr("Start over: {words}").format(words=words))
         self._follows.setVisible(bool(words))
 
     def show_files(self, attachments: Sequence[Attachment]) -> None:

@@ -4,7 +4,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QAction, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QWidget
 
-from app.theme import Theme
+from app.ui.theme import Theme
 
 
 def label(text: str = "", *, tone: str = "", role: str = "", wrap: bool = False) -> QLabel:
@@ -20,7 +20,7 @@ def label(text: str = "", *, tone: str = "", role: str = "", wrap: bool = False)
 class ElidedLabel(QLabel):
     """One line that ends in "…" where it does not fit; the tooltip and screen readers have all of it.
 
-    It paints its words itself: a QLabel has the whole window laid out anew for each new text.
+    It paints its words itself: a QLabel has the whole window laid out again for each new text.
     """
 
     def __init__(self, parent: QWidget | None = None):

@@ -6,9 +6,9 @@ from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QTextCursor, QTextFormat
 from PySide6.QtWidgets import QTextEdit, QWidget
 
-from app.highlight import displayed
-from app.item_models.difference import ADDED, CHANGED, FILLER, REMOVED, SAME, Line
-from app.theme import Theme
+from app.item_models.difference import ADDED, CHANGED, FILLER, REMOVED, SAME, DifferenceLine
+from app.ui.highlight import displayed
+from app.ui.theme import Theme
 from app.widgets.code_view import CodeView
 
 _COLOURS = {ADDED: "added", REMOVED: "removed", CHANGED: "changed", FILLER: "sunken"}
@@ -21,17 +21,17 @@ class DifferencePane(CodeView):
 
     def __init__(self, theme: Theme, name: str, parent: QWidget | None = None):
         super().__init__(theme, name, parent)
-        self._lines: Sequence[Line] = ()
+        self._lines: Sequence[DifferenceLine] = ()
         self._margin = _Margin(self, theme)
         self.setViewportMargins(self._margin.sizeHint().width(), 0, 0, 0)
         self.updateRequest.connect(lambda rect, dy: self._margin.update())
         theme.changed.connect(self._mark)
 
     @property
-    def lines(self) -> Sequence[Line]:
+    def lines(self) -> Sequence[DifferenceLine]:
         return self._lines
 
-    def show_lines(self, lines: Sequence[Line], language: str) -> None:
+    def show_lines(self, lines: Sequence[DifferenceLine], language: str) -> None:
         if list(lines) != list(self._lines):
             self._lines = lines
             self.settle("\n".join(line.text for line in lines), language)
@@ -53,7 +53,7 @@ class DifferencePane(CodeView):
         self.setExtraSelections([shown for row, line in marked[:MARKED] for shown in self._selections(row, line)])
         self._margin.update()
 
-    def _selections(self, row: int, line: Line) -> list[QTextEdit.ExtraSelection]:
+    def _selections(self, row: int, line: DifferenceLine) -> list[QTextEdit.ExtraSelection]:
         colours, block = self._theme.colours, self.document().findBlockByNumber(row)
         colour = _COLOURS[line.mark]
         whole = QTextEdit.ExtraSelection()

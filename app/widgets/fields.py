@@ -6,9 +6,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
 
-from app.theme import em
+from app.ui.theme import em
+from app.ui.words import tr
 from app.widgets.controls import set_tone
-from app.words import tr
 from engine.contract import BadRequest
 
 

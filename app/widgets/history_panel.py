@@ -19,11 +19,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.item_models.history import HistoryModel, Role
-from app.theme import Theme, em
+from app.item_models.history import HistoryModel, HistoryRole
+from app.ui.theme import Theme, em
+from app.ui.words import tr
 from app.widgets.controls import label
-from app.words import tr
-from engine.session.journal import UNDO_S, Entry
+from engine.session.journal import UNDO_S, HistoryEntry
 
 SEARCH_MS = 150
 
@@ -59,8 +59,8 @@ class HistoryPanel(QWidget):
         self._view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self._empty = label(tone="muted", wrap=True)
-        self._open = _button(tr("Open"), tr("Look at this run again (Enter)"))
-        self._delete = _button(tr("Delete"), tr("Take this run out of the history (Del)"))
+        self._open = _button(tr("Open"), tr("Open this run (Enter)"))
+        self._delete = _button(tr("Delete"), tr("Delete this run from the history (Del)"))
         self._undone = label(tone="muted", wrap=True)
         self._undo = _button(tr("Undo"), tr("Bring the deleted run back"))
         self._lay_out(theme)
@@ -75,7 +75,7 @@ class HistoryPanel(QWidget):
         """Runs in the list."""
         return self._model.rowCount()
 
-    def show_entries(self, entries: Sequence[Entry]) -> None:
+    def show_entries(self, entries: Sequence[HistoryEntry]) -> None:
         """What the search has found, newest first. The chosen run stays chosen while it is in the list."""
         chosen = self._chosen()
         self._model.show(entries)
@@ -162,12 +162,12 @@ class HistoryPanel(QWidget):
 
     def _chosen(self) -> int:
         index = self._view.currentIndex()
-        return index.data(Role.ID) if index.isValid() else 0
+        return index.data(HistoryRole.ID) if index.isValid() else 0
 
     def _moved(self) -> None:
         some = bool(self._chosen())
         self._open.setEnabled(some and not self._blocked)
-        self._open.setToolTip(self._blocked or tr("Look at this run again (Enter)"))
+        self._open.setToolTip(self._blocked or tr("Open this run (Enter)"))
         self._delete.setEnabled(some)
 
     def _open_this(self) -> None:
@@ -251,7 +251,7 @@ class _TwoLines(QStyledItemDelegate):
             painter.fillRect(rect, colours["accent_soft" if focus else "sunken"])
             painter.fillRect(rect.left(), rect.top(), 2, rect.height(), colours["accent"])
         inside, line = rect.adjusted(8, 4, -6, -4), metrics.lineSpacing()
-        for place, (text, colour) in enumerate(((index.data(), "text"), (index.data(Role.NOTE), "muted"))):
+        for place, (text, colour) in enumerate(((index.data(), "text"), (index.data(HistoryRole.NOTE), "muted"))):
             painter.setPen(colours[colour])
             shown = metrics.elidedText(text, Qt.TextElideMode.ElideRight, inside.width())
             painter.drawText(inside.left(), inside.top() + place * line + metrics.ascent(), shown)

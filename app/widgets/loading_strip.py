@@ -3,8 +3,8 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QPushButton, QWidget
 
+from app.ui.words import tr
 from app.widgets.controls import label
-from app.words import tr
 from engine.contract import Loading
 
 _STAGES = {

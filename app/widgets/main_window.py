@@ -15,9 +15,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.actions import ACTIONS, MENUS, Situation
 from app.item_models.candidates import CandidatesModel
-from app.theme import Theme
+from app.ui.actions import ACTIONS, MENUS, ActionState
+from app.ui.theme import Theme
+from app.ui.words import tr
 from app.widgets.candidate_page import CandidatePage
 from app.widgets.code_editor import CodeEditor, local_files
 from app.widgets.context_strip import ContextStrip
@@ -26,7 +27,6 @@ from app.widgets.notice import Notice
 from app.widgets.run_bar import RunBar
 from app.widgets.start_page import StartPage
 from app.widgets.status_line import StatusLine
-from app.words import tr
 
 TESTS_HINT = """\
 Asserts that see the candidate's names:
@@ -44,7 +44,7 @@ Tab indents; Ctrl+Tab leaves the editor."""
 
 
 class MainWindow(QMainWindow):
-    """``wants_to_close`` is said instead of closing; the controller asks, shuts down and calls ``let_go``."""
+    """``wants_to_close`` is emitted instead of closing; the controller asks, shuts down and calls ``let_go``."""
 
     wants_to_close = Signal()
     files_dropped = Signal(list)  # their paths
@@ -57,8 +57,8 @@ class MainWindow(QMainWindow):
         self.theme = theme
         self._settings = QSettings(str(settings / "window.ini"), QSettings.Format.IniFormat)
         self._may_close = False
-        self.situation: Situation | None = None
-        self._told: dict[str, tuple[str, str]] = {}  # of each action: why not, and its tip
+        self.situation: ActionState | None = None
+        self._tips: dict[str, tuple[str, str]] = {}  # of each action: why not, and its tip
         self.actions_by_id = self._make_actions()
         self.candidates = CandidatesModel(self)
         self.bar = RunBar(theme, self.actions_by_id, models)
@@ -84,15 +84,15 @@ class MainWindow(QMainWindow):
         """Whether a checkable action is on."""
         return self.actions_by_id[id].isChecked()
 
-    def enable(self, now: Situation) -> None:
+    def enable(self, now: ActionState) -> None:
         """Grey what makes no sense now; the tooltip says why."""
         if now == self.situation:
             return  # asked at every tick
         self.situation = now
         for action in ACTIONS:
             reason, tip = action.blocked(now), action.tip_now(now) or action.tip
-            if self._told.get(action.id) != (reason, tip):
-                self._told[action.id] = reason, tip
+            if self._tips.get(action.id) != (reason, tip):
+                self._tips[action.id] = reason, tip
                 qt = self.actions_by_id[action.id]
                 tip = f"{tr(tip)} ({key_text(qt)})" if action.key else tr(tip)
                 qt.setEnabled(not reason)
@@ -210,7 +210,7 @@ class MainWindow(QMainWindow):
                 qt.setShortcuts([QKeySequence(action.key), QKeySequence(action.key.replace("Return", "Enter"))])
             elif action.key:
                 qt.setShortcut(QKeySequence(action.key))
-            if action.apart:
+            if action.separated:
                 menus[action.menu].addSeparator()
             menus[action.menu].addAction(qt)
             self.addAction(qt)

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QToolButton, QWidget
 
-from app.clipboard import copy_text
 from app.dialogs.report import show_report
-from app.theme import Theme
+from app.ui.clipboard import copy_text
+from app.ui.theme import Theme
+from app.ui.words import tr
 from app.widgets.controls import label, set_tone
-from app.words import tr
 
 Choice = tuple[str, Callable[[], None]]  # what a button says and does
 
@@ -17,7 +17,7 @@ Choice = tuple[str, Callable[[], None]]  # what a button says and does
 class Notice(QFrame):
     """Hidden until ``say``. ``tone``: error or warning; told by a sign and a word as well as by the border."""
 
-    said = Signal(str)
+    announced = Signal(str)
     left = Signal()  # dismissed, or another message took its place: none of its choices was taken
 
     def __init__(self, theme: Theme, parent: QWidget | None = None):
@@ -65,7 +65,7 @@ class Notice(QFrame):
         self._sign.setAccessibleName(word)
         self._paint()
         self.show()
-        self.said.emit(f"{word}: {sentence}")
+        self.announced.emit(f"{word}: {sentence}")
 
     def _leave(self) -> None:
         self.hide()

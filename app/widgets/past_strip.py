@@ -3,8 +3,8 @@
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QSizePolicy, QWidget
 
+from app.ui.words import tr
 from app.widgets.controls import label
-from app.words import tr
 
 
 class PastStrip(QFrame):

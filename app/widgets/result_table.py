@@ -12,7 +12,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.item_models.table import IconRole, TableModel, ToneRole
-from app.theme import Theme
+from app.ui.theme import Theme
 
 
 class ResultTable(QTableView):

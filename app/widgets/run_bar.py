@@ -15,12 +15,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.run_settings import RunSettings
-from app.theme import Theme, em
-from app.widgets.advanced import Advanced
+from app.controllers.run_settings import RunSettings
+from app.ui.theme import Theme, em
+from app.ui.words import tr
+from app.widgets.advanced import AdvancedPanel
 from app.widgets.controls import ActionButton, ElidedLabel, label, set_tone
 from app.widgets.fields import NumberField
-from app.words import tr
 from engine.contract import Request, Sampling
 from engine.contract.request import MAX_CANDIDATES
 from engine.session.arms import Budget
@@ -31,7 +31,7 @@ MOST_UNTIL_PASS = 1000
 
 
 class RunBar(QWidget):
-    """``model_chosen`` is said when another model, draft model or precision was picked."""
+    """``model_chosen`` is emitted when another model, draft model or precision was picked."""
 
     model_chosen = Signal()
     count_changed = Signal()
@@ -52,7 +52,7 @@ class RunBar(QWidget):
         self._fit = ElidedLabel()
         self._fit.setAccessibleName(tr("Fit in memory"))
         self._candidates = NumberField(
-            tr("Number of candidates"), tr("How many answers to draw"), 1, MAX_CANDIDATES, Request.candidates
+            tr("Number of candidates"), tr("How many answers to generate"), 1, MAX_CANDIDATES, Request.candidates
         )
         self._quick = QButtonGroup(self)
         self._until_pass = actions["until_pass"]
@@ -70,7 +70,7 @@ class RunBar(QWidget):
         )
         self._budget = NumberField(
             tr("Time budget in seconds"),
-            tr("What is not finished by then is cut"),
+            tr("Candidates that are still running by then are cut off"),
             0.1,
             86_400,
             None,
@@ -83,7 +83,7 @@ class RunBar(QWidget):
         self._seed.setFixedWidth(7 * em())
         self._seed.setAccessibleName(tr("Seed"))
         self._seed.setToolTip(tr("The same seed gives the same candidates; empty draws a new one for every run"))
-        self.advanced = Advanced([(title, name) for title, name in models if name not in ("default", "scripted")])
+        self.advanced = AdvancedPanel([(title, name) for title, name in models if name not in ("default", "scripted")])
         self.advanced.model_changed.connect(self.model_chosen)
         self.advanced.hide()
         self._lay_out(theme, actions)
@@ -254,10 +254,10 @@ class RunBar(QWidget):
         """The box beside says how many at most, and goes back to what it was."""
         if on:
             self._asked_once = Request.candidates if self._candidates.complaint else self._candidates.whole()
-            self._candidates.bound(MOST_UNTIL_PASS, tr("Most candidates"), tr("How many answers to draw at most"))
+            self._candidates.bound(MOST_UNTIL_PASS, tr("Most candidates"), tr("How many answers to generate at most"))
             self._candidates.set_value(Budget.candidates)
         else:
-            self._candidates.bound(MAX_CANDIDATES, tr("Number of candidates"), tr("How many answers to draw"))
+            self._candidates.bound(MAX_CANDIDATES, tr("Number of candidates"), tr("How many answers to generate"))
             self._candidates.set_value(self._asked_once)
         self._budget.show_hint(tr("{n:g}").format(n=Budget.seconds) if on else tr("off"))
         self._mark_quick()

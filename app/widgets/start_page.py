@@ -7,9 +7,9 @@ from functools import cache
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
-from app.theme import RESOURCES, Theme, em
+from app.ui.theme import RESOURCES, Theme, em
+from app.ui.words import tr
 from app.widgets.controls import label
-from app.words import tr
 
 
 @dataclass(frozen=True)

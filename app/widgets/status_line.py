@@ -5,9 +5,9 @@ from collections.abc import Callable
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
 
+from app.ui.words import tr
 from app.widgets.controls import ElidedLabel, label
 from app.widgets.loading_strip import in_words
-from app.words import tr
 from engine.contract import Loading, Metrics, Ready
 from engine.session.run import Run
 
@@ -116,7 +116,7 @@ def drafts_do_not_pay(run: Run) -> str:
     metrics = run.metrics
     if metrics is None or metrics.speedup is None or metrics.speedup >= PAYS or metrics.plain_step_share == 1:
         return ""
-    words = tr("Drafts did not pay here: {speed:.2f} of the speed of regular decoding.")
+    words = tr("Drafts did not pay off here: {speed:.2f} of the speed of regular decoding.")
     return words.format(speed=metrics.speedup)
 
 

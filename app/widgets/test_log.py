@@ -2,13 +2,13 @@
 
 from PySide6.QtWidgets import QPlainTextEdit, QVBoxLayout, QWidget
 
-from app.highlight import displayed
 from app.item_models.table import Cell, TableModel
-from app.theme import Theme, monospace
+from app.ui.highlight import displayed
+from app.ui.theme import Theme, monospace
+from app.ui.words import tr
 from app.widgets.controls import label, set_tone
-from app.widgets.lamps import LampsView
+from app.widgets.isolation import IsolationView
 from app.widgets.result_table import ResultTable
-from app.words import tr
 from engine.runner.report import Report
 from engine.session.candidate import Candidate
 
@@ -34,13 +34,11 @@ _VERDICTS = {
 class TestLog(QWidget):
     """Verdict, one row per test with the first failing assert, what the box held, and what was printed."""
 
-    __test__ = False  # not a test class, whatever pytest makes of the name
-
     def __init__(self, theme: Theme, parent: QWidget | None = None):
         super().__init__(parent)
         self._verdict = label(role="heading", wrap=True)
         self._verdict.setAccessibleName(tr("Verdict"))
-        self._lamps = LampsView(theme)
+        self._isolation = IsolationView(theme)
         self._tests = TableModel((tr("Test"), tr("Result"), tr("Why")), self)
         self._table = ResultTable(theme, self._tests, tr("Test results"))
         self._output_title = label(tr("Printed"), tone="muted")
@@ -57,7 +55,7 @@ class TestLog(QWidget):
         column.addWidget(self._table, 3)
         column.addWidget(self._output_title)
         column.addWidget(self._output, 1)
-        column.addWidget(self._lamps)
+        column.addWidget(self._isolation)
 
     def show_candidate(self, candidate: Candidate, outdated: bool = False) -> None:
         """``outdated``: its verdict is about other tests than those there are now."""
@@ -75,12 +73,12 @@ class TestLog(QWidget):
         self._output.setPlainText(printed)
         self._output.setVisible(bool(printed))
         self._output_title.setVisible(bool(printed))
-        self._lamps.show_lamps(report.lamps if report else {}, report.weak if report else ())
+        self._isolation.show_isolation(report.isolation if report else {}, report.weak if report else ())
 
     @property
-    def lamps(self) -> list[str]:
-        """What held, in sentences."""
-        return self._lamps.words
+    def isolation(self) -> list[str]:
+        """Isolation, in sentences."""
+        return self._isolation.words
 
     @property
     def verdict(self) -> str:

@@ -5,11 +5,11 @@ from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QPushButton, QVB
 
 from app.item_models.badge import Badge
 from app.item_models.candidates import CandidatesModel
-from app.theme import Theme
+from app.ui.theme import Theme
+from app.ui.words import tr
 from app.widgets.answer_view import AnswerView
 from app.widgets.controls import label, set_tone
 from app.widgets.fields import choice_box
-from app.words import tr
 from engine.session.candidate import Candidate
 
 COUNTS = (2, 4)
@@ -87,7 +87,7 @@ class Tile(QFrame):
     def __init__(self, theme: Theme, place: int, parent: QWidget | None = None):
         super().__init__(parent)
         self._theme, self.number = theme, 0
-        self._said: tuple[Badge, str, bool] | None = None
+        self._head_shown: tuple[Badge, str, bool] | None = None
         self._head = QPushButton()
         self._head.setProperty("kind", "tile")
         self._head.setAutoDefault(False)
@@ -103,8 +103,8 @@ class Tile(QFrame):
 
     def show_candidate(self, candidate: Candidate, shown: Badge, words: str, current: bool) -> None:
         self.number = candidate.number
-        if (shown, words, current) != self._said:
-            self._said = shown, words, current
+        if (shown, words, current) != self._head_shown:
+            self._head_shown = shown, words, current
             self._head.setText("   ".join(part for part in (str(candidate.number), shown.word, shown.note) if part))
             self._head.setToolTip(words)
             self._head.setAccessibleName(words)
@@ -113,5 +113,5 @@ class Tile(QFrame):
         self.code.follow(candidate)
 
     def _paint_icon(self) -> None:
-        if self._said is not None:
-            self._head.setIcon(self._theme.icon(self._said[0].icon, self._said[0].tone))
+        if self._head_shown is not None:
+            self._head.setIcon(self._theme.icon(self._head_shown[0].icon, self._head_shown[0].tone))

@@ -23,7 +23,7 @@ from engine.sampler.decoder import Decoder
 from engine.sampler.device_model import DeviceModel
 from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.drafters.suffix import SuffixDrafter
-from engine.sampler.policies import Outcome, Policy
+from engine.sampler.policies import DraftOutcome, Policy
 from engine.sampler.policies.fixed import Fixed
 from engine.sampler.policies.goodput import Goodput
 from engine.sampler.row import Row
@@ -46,13 +46,13 @@ class ReplayDecoder(Decoder):
         self._fate = fate
         self.verified = 0
 
-    def _commit(self, rows: Sequence[Row], proposals: Proposals, verdict: Verdict) -> list[Outcome]:
+    def _commit(self, rows: Sequence[Row], proposals: Proposals, verdict: Verdict) -> list[DraftOutcome]:
         self.verified += len(verdict.scores)
         outcomes = []
         for index, (row, drafts) in enumerate(zip(rows, proposals.tokens, strict=True)):
             count, token = self._fate(row, drafts, verdict.tokens[index])
             row.commit([*drafts[:count], token], [0.0] * (count + 1), proposed=len(drafts))
-            outcomes.append(Outcome(row.candidate, len(drafts), count, drawn=proposals.drawn(index)))
+            outcomes.append(DraftOutcome(row.candidate, len(drafts), count, drawn=proposals.drawn(index)))
         return outcomes
 
 
@@ -180,7 +180,7 @@ def replayed(stage: Stage) -> dict[str, Any]:
                 pairs.append([run(stage, model, trace.prompt, lengths, sampling, *w, costs, trace.fate) for w in ways])
             found.append(_row(stage, f"suffix, T = {temperature}", b, pairs, _even(costs, b)))
             found[-1]["temperature"] = temperature
-    stage.say("even: the chance from which one more guess per row pays, as passes were measured")
+    stage.say("even: the acceptance probability above which one more draft per row pays off, as passes were measured")
     return {"rows": found, "costs": costs.as_dict()}
 
 

@@ -1,4 +1,4 @@
-"""llama.cpp one answer after another, as a person uses it who samples until the tests pass.
+"""llama.cpp one answer after another, as a user uses it who samples until the tests pass.
 
 Runs in the peers' environment, as a module from the root of the checkout. Reads one JSON request a line:
 
@@ -19,7 +19,7 @@ from benchmarks.peers.llama import Sequences, serve
 _PROMPT, _ANSWER = 0, 1  # sequences
 
 
-class InTurn(Sequences):
+class SequentialServer(Sequences):
     """One sequence at a time over one copy of the prompt."""
 
     _samplers: list[Any] = []  # noqa: RUF012  (one prompt's; replaced, never changed)
@@ -51,7 +51,7 @@ class InTurn(Sequences):
         return tokens
 
 
-def _answer(sequences: InTurn, asked: dict[str, Any]) -> dict[str, Any]:
+def _answer(sequences: SequentialServer, asked: dict[str, Any]) -> dict[str, Any]:
     if not asked:
         return {"tokens": sequences.next()}
     if asked.pop("together", False):
@@ -61,4 +61,4 @@ def _answer(sequences: InTurn, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    serve(InTurn, _answer)
+    serve(SequentialServer, _answer)

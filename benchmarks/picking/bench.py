@@ -25,7 +25,7 @@ from engine.contract import (
     Request,
     RunFinished,
 )
-from engine.runner.protocol import Answer, ConsentNeeded, Lamps, Test, TestFinished
+from engine.runner.protocol import Answer, ConsentNeeded, Isolation, RunTests, TestFinished
 from engine.runner.report import Report
 from engine.session.driver import RunDriver
 from engine.session.effects import Effect, TestPolicy
@@ -34,29 +34,29 @@ from engine.session.run import Run
 _SILENCE_S = 300.0  # without any event; nothing here takes that long
 
 
-class Runner(Protocol):
+class BenchRunner(Protocol):
     """The part of ``engine.runner.client.RunnerClient`` that is used."""
 
     def probe(self) -> None: ...
 
-    def test(self, test: Test) -> None: ...
+    def test(self, test: RunTests) -> None: ...
 
     def close(self) -> None: ...
 
 
 _Kind = TypeVar("_Kind")
-OpenRunner = Callable[[Callable[[Answer], None]], Runner]
+OpenRunner = Callable[[Callable[[Answer], None]], BenchRunner]
 
 
 class Bench:
     """All sides, loaded and waiting. Whoever answers, a ``session.Run`` takes the code out of the text, knows which
     candidates are the same code and hands over what is to be tested, as in the application.
 
-    ``ready``: what each side said of itself; ``lamps``: what holds around the code that is run.
+    ``ready``: what each side said of itself; ``isolation``: what holds around the code that is run.
     """
 
     def __init__(self, engines: Mapping[str, Engine], choice: ModelChoice, open_runner: OpenRunner, rest_s: float):
-        """``rest_s``: before a trial, so that the runner's next boxes are warm, as when a person presses the key."""
+        """``rest_s``: before a trial, so that the runner's next boxes are warm, as when a user presses the key."""
         self._inbox: queue.SimpleQueue[Event | Answer] = queue.SimpleQueue()
         self._engines, self._rest_s = engines, rest_s
         self._count = 0
@@ -72,7 +72,7 @@ class Bench:
             self.ready[side] = answer
         self._runner = open_runner(self._inbox.put)
         self._runner.probe()
-        self.lamps = self._wait(Lamps)
+        self.isolation = self._wait(Isolation)
 
     def rest(self) -> float:
         """Let the machine come to rest; the load of others, in cores."""
@@ -125,7 +125,7 @@ class Bench:
 
     def _perform(self, side: str, effects: Sequence[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Test):
+            if isinstance(effect, RunTests):
                 self._runner.test(effect)
             elif isinstance(effect, Message):
                 self._engines[side].submit(effect)

@@ -82,7 +82,7 @@ def solved(trial: Trial) -> bool:
 class Versus:
     """One figure of both sides in seconds. ``sooner``: the peer's over ours, above 1 where ours is sooner.
 
-    ``interval``: 95% of ``sooner`` when problems are drawn anew; None where that says nothing.
+    ``interval``: 95% of ``sooner`` when problems are resampled; None where that says nothing.
     """
 
     ours: float

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.llama import PROMPT_ROOM, LlamaCpp
-from benchmarks.models import loaded
+from benchmarks.target_models import loaded
 from engine.contract import (
     BasslineError,
     CandidateFinished,
@@ -26,20 +26,20 @@ from engine.contract import (
 )
 from engine.contract.request import Load
 from engine.models.chat import PromptEncoder
-from engine.models.loaded import LoadedModel
+from engine.models.loaded_model import LoadedModel
 
 
-class InTurn(LlamaCpp):
+class SequentialLlamaCpp(LlamaCpp):
     """See ``peers/llama_in_turn.py``."""
 
     program = "benchmarks.peers.llama_in_turn"
 
 
-class OneAfterAnother:
+class SequentialEngine:
     """See ``engine.contract.Engine``. ``goal`` *first*: one answer after another; *all*: together, in one batch.
 
     Of the model of ours only the tokenizer is used, so that both sides are given the same ids. Between answers a
-    cancel is heeded. No log-probabilities.
+    cancel takes effect. No log-probabilities.
     """
 
     def __init__(self, model: str, python: Path, gguf: Path, most: int, max_tokens: int):
@@ -71,7 +71,7 @@ class OneAfterAnother:
         self._tokens = replace(loaded(self._model, device="cpu"), module=torch.nn.Identity())  # type: ignore[arg-type]
         self._encode = PromptEncoder(self._tokens.tokenizer).ids
         # One sequence more than answers at a time: the prompt's own.
-        llama = InTurn(self._encode, self._python, self._gguf, self._most + 1, self._max_tokens)
+        llama = SequentialLlamaCpp(self._encode, self._python, self._gguf, self._most + 1, self._max_tokens)
         about = f"llama-cpp-python {llama.about['version']}; {llama.about['features']}"
         emit(Ready(self._gguf.name, "cpu", "as in the file", PROMPT_ROOM + self._max_tokens, note=about))
         return llama

@@ -81,7 +81,7 @@ class Records:
         path.write_text("".join(line + "\n" for line in lines or [json.dumps(settings)]), encoding="utf-8")
 
     def add(self, record: Record) -> None:
-        """A problem that was measured before is measured anew: the last record counts."""
+        """A problem that was measured before is measured again: the last record counts."""
         self.done[record.task] = record
         with open(self._path, "a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(record)) + "\n")

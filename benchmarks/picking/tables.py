@@ -115,7 +115,7 @@ def _print_bins(found: Mapping[str, Any], n: int) -> None:
     print(
         f"at most {n}. median: where both passed. mean: no pass, or a later one, counts {CAP_S:.0f} s. per pass: asking"
     )
-    print("again until one passes. In brackets, 95% when problems are drawn anew.\n")
+    print("again until one passes. In brackets, 95% when problems are resampled.\n")
     head = ["pass rate", "problems", "pairs", "solved", "both"]
     head += [cell for name in ("median", "mean", "per pass") for cell in (name, "sooner")]
     _print_row(head)

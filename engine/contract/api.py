@@ -15,7 +15,7 @@ class Engine(Protocol):
     """Lives on one thread: whoever calls ``run``."""
 
     def submit(self, message: Message) -> None:
-        """Hand over a message from any thread. Never blocks; Cancel is heeded within one decode step."""
+        """Hand over a message from any thread. Never blocks; Cancel takes effect within one decode step."""
 
     def run(self, emit: Emit) -> None:
         """Answer messages until Close. ``emit`` is called on this thread and must return at once."""

@@ -1,4 +1,4 @@
-"""Errors a person can act on. Each kind is raised where the fact is known and shown where the person is."""
+"""Errors a user can act on. Each kind is raised where the fact is known and shown where the user is."""
 
 
 class BasslineError(Exception):
@@ -10,4 +10,4 @@ class BadRequest(BasslineError):
 
 
 class LoadCancelled(BasslineError):
-    """The person stopped a load; nothing half-made is left behind."""
+    """The user stopped a load; nothing half-made is left behind."""

@@ -30,7 +30,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class LoadFailed:
-    """``reason`` is one sentence; ``details`` is for a report. ``cancelled``: the person asked for it.
+    """``reason`` is one sentence; ``details`` is for a report. ``cancelled``: the user asked for it.
 
     ``kind``: empty, out-of-memory or disk-full, for whoever can offer a way out.
     """
@@ -92,7 +92,7 @@ class StepDone:
 class CandidateFinished:
     """A candidate's last word.
 
-    ``state``: done (it ended by itself), cut (length or budget), stopped (by the person) or failed.
+    ``state``: done (it ended by itself), cut (length or budget), stopped (by the user) or failed.
     ``stop_reason``: stop, length, budget, cancelled or error.
     ``proposed`` and ``accepted`` count draft tokens up to the cut; ``mean_logprob`` is the target's own, raw.
     """

@@ -1,4 +1,4 @@
-"""What a person asks for, and the messages that carry it to an engine."""
+"""What a user asks for, and the messages that carry it to an engine."""
 
 import math
 import re

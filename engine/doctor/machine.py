@@ -3,11 +3,11 @@
 import re
 import sys
 
-from engine.device import Gpu, Machine, memory_free, survey, torch_build_has_cuda, why_hidden, why_old_driver
+from engine.device import Gpu, Machine, inspect_machine, memory_free, torch_build_has_cuda, why_hidden, why_old_driver
 from engine.doctor.finding import BAD, GOOD, NOTE, WEAK, Finding
 from engine.models import notes
 from engine.models.catalog import DEFAULT, catalog
-from engine.models.memory_plan import MemoryPlan, Part
+from engine.models.memory_plan import MemoryPlan, ModelPart
 from engine.models.names import choose_device, choose_precision, find_entry
 from kernels import llvm
 from kernels.attention import why_not
@@ -16,7 +16,7 @@ _LITTLE = 2_000_000_000  # bytes: the default model with one candidate
 
 
 def machine() -> list[Finding]:
-    found = survey()
+    found = inspect_machine()
     return [_system(found), _processor(found), _memory(found), *_gpus(found), *_notes(), _default_model()]
 
 
@@ -70,7 +70,7 @@ def _notes() -> list[Finding]:
 def _default_model() -> Finding:
     entry = find_entry(DEFAULT) or catalog().model[0]
     kind = choose_device("auto")
-    plan = MemoryPlan(Part(entry.shape, choose_precision("auto", kind), kind), free=memory_free(kind))
+    plan = MemoryPlan(ModelPart(entry.shape, choose_precision("auto", kind), kind), free=memory_free(kind))
     text = f"{entry.title} on {kind}: {plan.sentence()}"
     if plan.largest_width(most=1) == 0:
         return Finding("default model", BAD, text, "Close other programs, or use a server (`servers add`).")

@@ -10,7 +10,7 @@ from engine.child_process import ROOT
 from engine.doctor.finding import BAD, GOOD, NOTE, WEAK, Finding
 
 _PROJECT = ROOT / "pyproject.toml"
-# Extras that a person may want, and why; the others are for those who work on Bassline itself.
+# Extras that a user may want, and why; the others are for those who work on Bassline itself.
 _EXTRAS = {"quantized": "only for int8 and int4 on a GPU"}
 _OF_THE_WINDOW = ("PySide6-Essentials", "qasync")  # the command line does without
 

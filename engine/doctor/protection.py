@@ -5,7 +5,7 @@ import queue
 from engine.contract import BasslineError
 from engine.doctor.finding import BAD, GOOD, WEAK, Finding
 from engine.runner.client import RunnerClient
-from engine.runner.protocol import Answer, Lamps
+from engine.runner.protocol import Answer, Isolation
 
 WAIT_S = 30.0
 _ADVICE = {
@@ -20,7 +20,7 @@ def protection() -> list[Finding]:
     client = RunnerClient(answers.put)
     try:
         client.probe()
-        while not isinstance(lamps := answers.get(timeout=WAIT_S), Lamps):
+        while not isinstance(isolation := answers.get(timeout=WAIT_S), Isolation):
             pass
     except BasslineError as error:
         return [Finding("sandbox", BAD, str(error))]
@@ -29,13 +29,13 @@ def protection() -> list[Finding]:
         return [Finding("sandbox", BAD, text, "Try `bassline test` on a small file, and report what it says.")]
     finally:
         client.close()
-    return [_sandbox(lamps), *_layers(lamps)]
+    return [_sandbox(isolation), *_layers(isolation)]
 
 
-def _sandbox(lamps: Lamps) -> Finding:
-    if lamps.sealed:
+def _sandbox(isolation: Isolation) -> Finding:
+    if isolation.sealed:
         return Finding("sandbox", GOOD, "a box was made, and kept what it must")
-    note = f": {lamps.note}" if lamps.note else ""
+    note = f": {isolation.note}" if isolation.note else ""
     return Finding(
         "sandbox",
         WEAK,
@@ -44,8 +44,8 @@ def _sandbox(lamps: Lamps) -> Finding:
     )
 
 
-def _layers(lamps: Lamps) -> list[Finding]:
-    return [_layer(name, sentence, name in lamps.weak) for name, sentence in lamps.lamps.items()]
+def _layers(isolation: Isolation) -> list[Finding]:
+    return [_layer(name, sentence, name in isolation.weak) for name, sentence in isolation.isolation.items()]
 
 
 def _layer(name: str, sentence: str, is_weak: bool) -> Finding:

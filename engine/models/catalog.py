@@ -8,7 +8,7 @@ from pathlib import Path
 import cattrs
 
 from engine.device import Gpu
-from engine.models.shape import Shape
+from engine.models.model_shape import ModelShape
 
 DEFAULT = "default"
 _FILE = Path(__file__).parents[2] / "resources" / "catalog.toml"
@@ -49,14 +49,14 @@ class Safetensors:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """A model. ``draft`` names the entry recommended as its draft model, or is empty. ``mode``: how it is best asked;
     ``stops``: the tokens that end its turn, for whoever shows them (a run takes them from the files)."""
 
     name: str
     title: str
     licence: str
-    shape: Shape
+    shape: ModelShape
     mode: str = "chat"
     stops: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
@@ -97,14 +97,14 @@ class DefaultRule:
 @dataclass(frozen=True)
 class Catalog:
     default: tuple[DefaultRule, ...]
-    model: tuple[Entry, ...]
+    model: tuple[CatalogEntry, ...]
 
-    def find(self, name: str) -> Entry | None:
+    def find(self, name: str) -> CatalogEntry | None:
         """The entry with this name or alias, letter case aside."""
         wanted = name.casefold()
         return next((e for e in self.model if wanted in (e.name, *e.aliases)), None)
 
-    def default_for(self, gpus: tuple[Gpu, ...], memory: int, cores: int) -> Entry:
+    def default_for(self, gpus: tuple[Gpu, ...], memory: int, cores: int) -> CatalogEntry:
         """The last model in the list whose rule holds: for the largest of these GPUs; or, without any, for ``memory``
         in bytes and ``cores`` of the machine.
         """

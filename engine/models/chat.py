@@ -1,4 +1,4 @@
-"""From a prompt to token ids, where control tokens that a person typed stay text."""
+"""From a prompt to token ids, where control tokens that a user typed stay text."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -76,23 +76,23 @@ class PromptEncoder:
             raise BadRequest(self._template.why_not)
         if self._control.search(system):
             raise BadRequest("The system prompt holds a control token of this model; take it out.")
-        said = [*turns, Turn("user", prompt)]
+        turns_shown = [*turns, Turn("user", prompt)]
         if system and not self._takes_system(system):
-            first = next(at for at, turn in enumerate(said) if turn.role == "user")
-            said[first] = Turn("user", f"{system}\n\n{said[first].text}")
+            first = next(at for at, turn in enumerate(turns_shown) if turn.role == "user")
+            turns_shown[first] = Turn("user", f"{system}\n\n{turns_shown[first].text}")
             system = ""
-        shown = [Turn(turn.role, self._stand_in(at, turn.text)) for at, turn in enumerate(said)]
+        shown = [Turn(turn.role, self._stand_in(at, turn.text)) for at, turn in enumerate(turns_shown)]
         if not arrives(shown[-1].text, self._render(shown, system)):
             # The template takes the prompt itself for something, such as the end of thoughts: it never gets to see it.
-            shown[-1] = Turn("user", _placeholder(len(said) - 1))
+            shown[-1] = Turn("user", _placeholder(len(turns_shown) - 1))
             check_arrival(shown[-1].text, self._render(shown, system))
-        return self._ids_of(said, shown, system)
+        return self._ids_of(turns_shown, shown, system)
 
-    def _ids_of(self, said: Sequence[Turn], shown: Sequence[Turn], system: str) -> list[int]:
-        texts = [turn.text for turn in said]
+    def _ids_of(self, turns_shown: Sequence[Turn], shown: Sequence[Turn], system: str) -> list[int]:
+        texts = [turn.text for turn in turns_shown]
         ids: list[int] = []
         known = ""  # what is encoded: up to where an answer begins
-        for at, turn in enumerate(said):
+        for at, turn in enumerate(turns_shown):
             if turn.role != "user":
                 continue
             rendered = self._render(shown[: at + 1], system)

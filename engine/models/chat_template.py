@@ -14,7 +14,7 @@ MARK = "\ue0fb"
 SOME_TEXT = f"{MARK}\ue100{MARK}"
 # A template is a program of somebody else's: what it raises, and what Python raises in the middle of it.
 ERRORS = (TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
-Said = tuple[str, str]  # a role, which may be the system's, and its text
+Message = tuple[str, str]  # a role, which may be the system's, and its text
 _OTHERWISE = "choose the completion mode, or another model"
 
 
@@ -49,11 +49,11 @@ class ChatTemplate:
 
         Raises whatever the template raises: see ``ERRORS``.
         """
-        said = [("system", system)] if system else []
-        said += [(turn.role, turn.text) for turn in turns]
+        conversation = [("system", system)] if system else []
+        conversation += [(turn.role, turn.text) for turn in turns]
         if answer is not None:
-            said.append(("assistant", answer))
-        return self._rendered(said, {role: bool(form) for role, form in self._in_parts.items()}, answer is None)
+            conversation.append(("assistant", answer))
+        return self._rendered(conversation, {role: bool(form) for role, form in self._in_parts.items()}, answer is None)
 
     @cached_property
     def _in_parts(self) -> dict[str, bool | None]:
@@ -62,14 +62,14 @@ class ChatTemplate:
         question = ("user", "question")
         forms = {"user": bool(user)}
         system = self._form("system", [("system", SOME_TEXT), question], forms)
-        said = [question, ("assistant", SOME_TEXT), question]
-        return {"user": user, "system": system, "assistant": self._form("assistant", said, forms)}
+        conversation = [question, ("assistant", SOME_TEXT), question]
+        return {"user": user, "system": system, "assistant": self._form("assistant", conversation, forms)}
 
-    def _form(self, role: str, said: Sequence[Said], known: dict[str, bool]) -> bool | None:
+    def _form(self, role: str, conversation: Sequence[Message], known: dict[str, bool]) -> bool | None:
         first = known.get("user", False)
         for in_parts in (first, not first):
             try:
-                rendered = self._rendered(said, known | {role: in_parts}, True)
+                rendered = self._rendered(conversation, known | {role: in_parts}, True)
             except ERRORS:
                 continue
             # A list that is put in as it is would carry the text, and its own brackets with it.
@@ -77,15 +77,15 @@ class ChatTemplate:
                 return in_parts
         return None
 
-    def _reason(self, said: Sequence[Said]) -> str:
+    def _reason(self, conversation: Sequence[Message]) -> str:
         try:
-            self._rendered(said, {}, True)
+            self._rendered(conversation, {}, True)
         except ERRORS as error:
             return str(error).strip().rstrip(".") or type(error).__name__
         return ""
 
-    def _rendered(self, said: Sequence[Said], in_parts: dict[str, bool], opens_answer: bool) -> str:
-        messages = [{"role": role, "content": _content(text, in_parts.get(role, False))} for role, text in said]
+    def _rendered(self, conversation: Sequence[Message], in_parts: dict[str, bool], opens_answer: bool) -> str:
+        messages = [{"role": role, "content": _content(text, in_parts.get(role, False))} for role, text in conversation]
         return str(self._tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=opens_answer))
 
 

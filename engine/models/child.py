@@ -68,7 +68,7 @@ def run_module(
             if process.returncode == -_SIGKILL:
                 raise errors.OutOfMemory(_KILLED.format(work=module.rpartition(".")[2]))
             stderr.seek(0)
-            raise failure(_last_words(module, process.returncode, stderr.read()))
+            raise failure(_last_lines(module, process.returncode, stderr.read()))
         finally:
             stop(process)
 
@@ -92,7 +92,7 @@ def _messages(
     reader = threading.Thread(target=_read_lines, args=(process.stdout, lines), name="child-output", daemon=True)
     reader.start()
     last: dict[str, Any] = {}
-    heard = time.monotonic()
+    last_message = time.monotonic()
     try:
         while True:
             if cancelled():
@@ -100,14 +100,14 @@ def _messages(
             try:
                 line = lines.get(timeout=_POLL_S)
             except queue.Empty:
-                if stall_s is not None and "stage" in last and time.monotonic() - heard > stall_s:
+                if stall_s is not None and "stage" in last and time.monotonic() - last_message > stall_s:
                     yield last | {"stage": STALLED}
                     last = {}  # once, until there is progress again
                 continue
             if line is None:
                 process.wait()
                 return
-            last, heard = json.loads(line), time.monotonic()
+            last, last_message = json.loads(line), time.monotonic()
             yield last
     finally:
         if process.poll() is None:
@@ -134,7 +134,7 @@ def _error(message: dict[str, str], failure: type[BasslineError]) -> BasslineErr
     return error
 
 
-def _last_words(module: str, code: int, stderr: bytes) -> str:
+def _last_lines(module: str, code: int, stderr: bytes) -> str:
     work = module.rpartition(".")[2]
     lines = [line for line in stderr.decode(errors="replace").splitlines() if line.strip()]
     return f"The {work} ended unexpectedly: {lines[-1].strip() if lines else f'exit code {code}'}."

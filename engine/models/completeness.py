@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from engine.models.errors import UnsupportedModel, WrongFile
 
-# What older files keep beside the weights: masks and frequencies that are computed anew.
+# What older files keep beside the weights: masks and frequencies that are computed again.
 _HARMLESS = re.compile(
     r"rotary_emb\.|inv_freq$|position_ids$|causal_mask$|(^|\.)(attn|attention|self_attention)\.(bias|masked_bias)$"
 )

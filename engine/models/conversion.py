@@ -1,7 +1,7 @@
 """Weights as published to weights as loaded, once: kept in a folder of their own. No torch.
 
-The work is done by a child process (``converter.py``), because dequantising is one long blocking call, takes memory
-that should go back to the system, and must be stoppable.
+The work is done by a child process (``conversion_process.py``), because dequantising is one long blocking call, takes
+memory that should go back to the system, and must be stoppable.
 """
 
 import json
@@ -48,7 +48,7 @@ def convert(source: Path, folder: Path, precision: str, progress: child.Progress
     try:
         unfinished.mkdir(parents=True)
         child.run_module(
-            "engine.models.converter",
+            "engine.models.conversion_process",
             [str(source), str(unfinished), precision],
             failure=ConversionFailed,
             progress=progress,

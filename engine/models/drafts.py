@@ -6,14 +6,14 @@ What is certain only with both tokenizers at hand, each token's text, is ``pairi
 from collections.abc import Iterable
 
 from engine.contract import BasslineError
-from engine.models.names import Named, resolve
+from engine.models.model_shape import ModelShape
+from engine.models.names import ResolvedModel, resolve
 from engine.models.preparation import shape_of
-from engine.models.shape import Shape
 
 _PADDING = 1024  # entries that the same vocabulary may differ by: embeddings are padded for the hardware
 
 
-def why_not(target: Shape, draft: Shape) -> str:
+def why_not(target: ModelShape, draft: ModelShape) -> str:
     """A sentence when ``draft`` cannot, or should not, guess tokens for ``target``; empty when it may."""
     if abs(target.vocabulary - draft.vocabulary) > _PADDING:
         return (
@@ -40,7 +40,7 @@ def reasons(target: str, drafts: Iterable[str]) -> dict[str, str]:
     return answers
 
 
-def _known(name: str) -> tuple[Named, Shape] | None:
+def _known(name: str) -> tuple[ResolvedModel, ModelShape] | None:
     """What can be said without fetching anything."""
     try:
         named = resolve(name)

@@ -18,9 +18,9 @@ def declared_ends(folder: Path) -> frozenset[int]:
     """
     for file in (folder / _GENERATION, folder / "config.json"):
         if file.is_file():
-            said = read_json(file)
-            ends = said.get("eos_token_id")
-            if ends is None and isinstance(text := said.get("text_config"), dict):
+            declared = read_json(file)
+            ends = declared.get("eos_token_id")
+            if ends is None and isinstance(text := declared.get("text_config"), dict):
                 ends = text.get("eos_token_id")
             if ends is not None:
                 return _ids(file, ends)

@@ -1,4 +1,4 @@
-"""What can go wrong with a model, one type per kind; the text is the sentence a person reads."""
+"""What can go wrong with a model, one type per kind; the text is the sentence a user reads."""
 
 from engine.contract import BasslineError
 

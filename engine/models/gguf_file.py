@@ -136,13 +136,13 @@ def _check_beginning(path: Path) -> None:
 
 def _check_kind(path: Path, reader: _HeaderReader) -> None:
     """GGUF is also what lies beside models: raises UnsupportedModel, which says what it is and what to name instead."""
-    kind = str(_said(reader, "general.type", ""))
+    kind = str(_declared(reader, "general.type", ""))
     if kind in _KINDS or kind not in ("", "model"):
         what = _KINDS.get(kind, f"holds a {kind} and no model; name the GGUF of the model itself.")
         raise UnsupportedModel(f"{path.name} {what}")
-    if _said(reader, "general.architecture", "") in _ENCODERS:
+    if _declared(reader, "general.architecture", "") in _ENCODERS:
         raise UnsupportedModel(f"{path.name} holds a model that turns texts or pictures into vectors; {_CHOOSE}")
-    parts = _said(reader, "split.count", 0)
+    parts = _declared(reader, "split.count", 0)
     if isinstance(parts, int) and parts > 1:
         raise UnsupportedModel(
             f"{path.name} is one of {parts} parts of a model; join them with `llama-gguf-split --merge`, and name the "
@@ -156,12 +156,12 @@ def _check_kind(path: Path, reader: _HeaderReader) -> None:
         raise UnsupportedModel(f"{path.name} holds a vocabulary and no weights; {_CHOOSE}")
 
 
-def _said(reader: GGUFReader, key: str, default: Any) -> Any:
+def _declared(reader: GGUFReader, key: str, default: Any) -> Any:
     return reader.fields[key].contents() if key in reader.fields else default
 
 
 def _vocabulary(reader: GGUFReader, rows: int) -> int:
-    types = _said(reader, "tokenizer.ggml.token_type", None)
+    types = _declared(reader, "tokenizer.ggml.token_type", None)
     if types is None:
         return rows
     return max((id_ for id_, type_ in enumerate(types) if type_ != _UNUSED_TOKEN), default=-1) + 1
@@ -182,10 +182,10 @@ def _rotary(reader: GGUFReader, architecture: str) -> dict[str, Any]:
 
 def _ids(reader: GGUFReader, rows: int) -> dict[str, int]:
     """Ids that the file names, by role. Raises UnsupportedModel for one that no token has."""
-    said = {role: _said(reader, f"tokenizer.ggml.{name}_token_id", None) for role, name in _ROLES.items()}
-    for role, id_ in said.items():
+    declared = {role: _declared(reader, f"tokenizer.ggml.{name}_token_id", None) for role, name in _ROLES.items()}
+    for role, id_ in declared.items():
         if isinstance(id_, int) and not 0 <= id_ < rows and role in _SPECIAL:
             raise UnsupportedModel(
                 f"The GGUF names token {id_} as its {role} token, and holds {rows} tokens; choose another."
             )
-    return {role: id_ for role, id_ in said.items() if isinstance(id_, int) and 0 <= id_ < rows}
+    return {role: id_ for role, id_ in declared.items() if isinstance(id_, int) and 0 <= id_ < rows}

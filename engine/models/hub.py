@@ -47,7 +47,7 @@ def reachable() -> bool:
 def why_not() -> str:
     """The proxy or the certificate that stands between here and the hub, as half a sentence; nothing if it is neither.
 
-    Asks the hub once more; for the sentence that tells a person why it cannot be reached.
+    Asks the hub once more; for the sentence that tells a user why it cannot be reached.
     """
     return _knock()[1]
 
@@ -58,7 +58,7 @@ def _knock() -> tuple[bool, str]:
 
     if constants.HF_HUB_OFFLINE:
         return False, "HF_HUB_OFFLINE forbids it"
-    said: queue.SimpleQueue[tuple[bool, str]] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[tuple[bool, str]] = queue.SimpleQueue()
 
     def ask() -> None:
         import httpx2
@@ -67,15 +67,15 @@ def _knock() -> tuple[bool, str]:
 
         try:
             with httpx2.Client(transport=Transport(), timeout=PROBE_S, follow_redirects=True) as client:
-                said.put((client.head(constants.ENDPOINT).status_code < 500, ""))
+                answers.put((client.head(constants.ENDPOINT).status_code < 500, ""))
         except BasslineError as error:  # a proxy or a file of certificates that cannot be used
-            said.put((False, str(error).rstrip(".")))
+            answers.put((False, str(error).rstrip(".")))
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
-            said.put((False, obstacle(error, constants.ENDPOINT)))
+            answers.put((False, obstacle(error, constants.ENDPOINT)))
 
     threading.Thread(target=ask, name="hub-probe", daemon=True).start()  # name look-up has no time-out of its own
     try:
-        return said.get(timeout=PROBE_S)
+        return answers.get(timeout=PROBE_S)
     except queue.Empty:
         return False, ""
 
@@ -219,7 +219,7 @@ def _fetch_one(
     headers = {name: value for name, value in build_hf_headers().items() if value}
     try:
         download.fetch(transfer.Remote(url, file.name, file.bytes, file.sha256, headers), blob, arrived)
-    except transfer.Refused as error:
+    except transfer.DownloadRefused as error:
         raise _gated(repository) if error.status in (401, 403) else error from error
 
 

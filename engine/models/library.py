@@ -12,23 +12,23 @@ from pathlib import Path
 
 from engine.device import memory_free
 from engine.models import found, hub, sources
-from engine.models.catalog import DEFAULT, Entry, catalog
+from engine.models.catalog import DEFAULT, CatalogEntry, catalog
 from engine.models.child import Cancelled, Progress
 from engine.models.conversion import read_manifest
 from engine.models.errors import ModelNotFound, UnsupportedModel, WrongFile
 from engine.models.folders import check_weights_folder
 from engine.models.gguf_file import read_header
-from engine.models.memory_plan import MemoryPlan, Part
+from engine.models.memory_plan import MemoryPlan, ModelPart
+from engine.models.model_shape import ModelShape
 from engine.models.names import choose_device, choose_precision, find_entry, resolve
 from engine.models.preparation import as_file_name, converted_root, stored_precision
-from engine.models.shape import Shape
-from engine.models.shapes import shape_of_folder, shape_of_gguf
+from engine.models.shape_readers import shape_of_folder, shape_of_gguf
 
 _CONVERTED = re.compile(r"(?P<name>.+)-(?P<precision>int8|bfloat16|float16|float32)-[0-9a-f]{12}(\.unfinished)?")
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListedModel:
     """One model. ``name`` is what ``ModelChoice.model`` and the other functions here take.
 
     ``source``: Catalog, Hub cache, LM Studio, Ollama, or Converted copy (of a file that was named by its path).
@@ -67,13 +67,13 @@ class _Files:
         return self.originals + self.converted
 
 
-def listed(device: str = "auto", precision: str = "auto") -> list[Listed]:
+def listed(device: str = "auto", precision: str = "auto") -> list[ListedModel]:
     """The catalog in its order, then everything else that is on this disk. A fraction of a second.
 
     ``device`` and ``precision`` are those it would be loaded with. Raises PrecisionNotAvailable.
     """
     device = choose_device(device)
-    return list(_Survey(device, choose_precision(precision, device), memory_free(device)).all())
+    return list(_Listing(device, choose_precision(precision, device), memory_free(device)).all())
 
 
 def remove(name: str, *, originals_only: bool = False) -> int:
@@ -116,14 +116,14 @@ def check(name: str, progress: Progress, cancelled: Cancelled) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Survey:
+class _Listing:
     """What is listed is planned for one device and precision, and the bytes that are ``free`` there."""
 
     device: str
     precision: str
     free: int | None
 
-    def all(self) -> Iterator[Listed]:
+    def all(self) -> Iterator[ListedModel]:
         yield from (self._of_the_catalog(entry) for entry in catalog().model)
         taken = {entry.safetensors.repository for entry in catalog().model if entry.safetensors}
         named = {as_file_name(entry.name) for entry in catalog().model}
@@ -139,10 +139,10 @@ class _Survey:
             if match is not None and match["name"] not in named and read_manifest(folder) is not None:
                 yield self._copy(folder, match["name"])
 
-    def _of_the_catalog(self, entry: Entry) -> Listed:
+    def _of_the_catalog(self, entry: CatalogEntry) -> ListedModel:
         files, here = _files_of(entry.name), self._is_here(entry)
         fits, fit = self._fit(entry.shape)
-        return Listed(
+        return ListedModel(
             name=entry.name,
             title=entry.title,
             source="Catalog",
@@ -160,7 +160,7 @@ class _Survey:
             fit=fit,
         )
 
-    def _is_here(self, entry: Entry) -> bool:
+    def _is_here(self, entry: CatalogEntry) -> bool:
         """Whether it loads without the network in this precision: from a copy, or from what one is made of."""
         stored = stored_precision(self.device, self.precision)
         copies = (_CONVERTED.fullmatch(folder.name) for folder in _converted_of(entry.name))
@@ -170,20 +170,27 @@ class _Survey:
             return True
         return entry.safetensors is not None and hub.cached_repository(entry.safetensors.repository) is not None
 
-    def _found(self, name: str, source: str, shape: Shape | None, size: int) -> Listed:
+    def _found(self, name: str, source: str, shape: ModelShape | None, size: int) -> ListedModel:
         converted = _converted_of(name)
         return self._here(
             name, name, source, shape, size, sum(map(_size, converted)), source == "Hub cache" or converted
         )
 
-    def _copy(self, folder: Path, title: str) -> Listed:
+    def _copy(self, folder: Path, title: str) -> ListedModel:
         return self._here(str(folder), title, "Converted copy", None, 0, _size(folder), True)
 
     def _here(
-        self, name: str, title: str, source: str, shape: Shape | None, original: int, converted: int, removable: object
-    ) -> Listed:
+        self,
+        name: str,
+        title: str,
+        source: str,
+        shape: ModelShape | None,
+        original: int,
+        converted: int,
+        removable: object,
+    ) -> ListedModel:
         fits, fit = self._fit(shape)
-        return Listed(
+        return ListedModel(
             name=name,
             title=title,
             source=source,
@@ -201,11 +208,11 @@ class _Survey:
             fit=fit,
         )
 
-    def _fit(self, shape: Shape | None) -> tuple[bool, str]:
+    def _fit(self, shape: ModelShape | None) -> tuple[bool, str]:
         """Whether one candidate fits, and the sentence; what is not known is not held against a model."""
         if shape is None:
             return True, ""
-        plan = MemoryPlan(Part(shape, self.precision, self.device), free=self.free)
+        plan = MemoryPlan(ModelPart(shape, self.precision, self.device), free=self.free)
         return plan.largest_width(most=1) > 0, plan.sentence()
 
 
@@ -247,7 +254,7 @@ def _is_lock(path: Path) -> bool:
     return path.suffix == ".lock"
 
 
-def _shape_or_none(path: Path) -> Shape | None:
+def _shape_or_none(path: Path) -> ModelShape | None:
     try:
         return shape_of_gguf(path)
     except (WrongFile, UnsupportedModel):

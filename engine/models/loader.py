@@ -14,8 +14,8 @@ from engine.models.child import Cancelled, Progress
 from engine.models.conversion import WEIGHTS, Manifest, read_manifest
 from engine.models.ends import declared_ends
 from engine.models.errors import PrecisionNotAvailable, UnsupportedModel, WrongFile
-from engine.models.loaded import LoadedModel, vocabulary_of
-from engine.models.preparation import Prepared, prepare
+from engine.models.loaded_model import LoadedModel, vocabulary_of
+from engine.models.preparation import PreparedModel, prepare
 from engine.models.skeleton import from_folder_errors
 from engine.models.weight_only import quantize_weights
 from engine.models.weights import load_float, load_int8
@@ -51,7 +51,7 @@ def load(
     return load_prepared(prepared, progress=progress, cancelled=cancelled)
 
 
-def load_prepared(prepared: Prepared, *, progress: Progress, cancelled: Cancelled) -> LoadedModel:
+def load_prepared(prepared: PreparedModel, *, progress: Progress, cancelled: Cancelled) -> LoadedModel:
     """Load a folder that is ready.
 
     Raises PrecisionNotAvailable when the GPU asked for is not there, WrongFile for damaged weights, UnsupportedModel,
@@ -98,7 +98,7 @@ def _tokenizer(folder: Path) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def _module(prepared: Prepared, manifest: Manifest | None, device: torch.device) -> CausalLM:
+def _module(prepared: PreparedModel, manifest: Manifest | None, device: torch.device) -> CausalLM:
     converted_to = manifest.precision if manifest else None
     quantizes = device.type != "cpu" and prepared.precision in ("int8", "int4")
     if converted_to not in (None, "bfloat16" if quantizes else prepared.precision):
@@ -114,7 +114,7 @@ def _module(prepared: Prepared, manifest: Manifest | None, device: torch.device)
         raise WrongFile(f"The converted copy of {prepared.name} was damaged and is removed; start again.") from error
 
 
-def _context(config: PretrainedConfig, prepared: Prepared) -> int:
+def _context(config: PretrainedConfig, prepared: PreparedModel) -> int:
     """Tokens the model was trained to see; positions beyond make no sense to it."""
     config = config.get_text_config()
     context = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)

@@ -9,8 +9,8 @@ a GPU they are arithmetic.
 from dataclasses import dataclass
 
 from engine.models.errors import DoesNotFit
+from engine.models.model_shape import ModelShape
 from engine.models.room import Room
-from engine.models.shape import Shape
 
 PROMPT, ANSWER = 1024, 512  # tokens that a plan assumes when nobody says
 _BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.0, "int4": 0.5 + 4 / 128}  # scale, zero per 128
@@ -27,10 +27,10 @@ _GB = 1e9
 
 
 @dataclass(frozen=True)
-class Part:
+class ModelPart:
     """One model of the plan: its shape, and the precision its weights are kept in on ``device`` (cpu or cuda)."""
 
-    shape: Shape
+    shape: ModelShape
     precision: str
     device: str
 
@@ -75,8 +75,8 @@ class Part:
 class MemoryPlan:
     """A target, perhaps a draft, and the bytes that are ``free`` on their device (None where it does not say)."""
 
-    target: Part
-    draft: Part | None = None
+    target: ModelPart
+    draft: ModelPart | None = None
     free: int | None = None
 
     @property
@@ -110,12 +110,12 @@ class MemoryPlan:
                 others = "leave out the draft model, " + others
             raise DoesNotFit(
                 f"{name} needs about {_gigabytes(self.needed(1))} GB of {self._memory} memory and "
-                f"{_gigabytes(self.free)} GB are free; {others}, close other programs, or load it all the same "
+                f"{_gigabytes(self.free)} GB are free; {others}, close other programs, or load it anyway "
                 "with --ignore-fit."
             )
 
     def sentence(self, candidates: int = 8) -> str:
-        """For a person: how well it fits."""
+        """For a user: how well it fits."""
         if self.free is None:
             return f"needs about {_gigabytes(self.needed(candidates))} GB for {candidates} candidates"
         width = self.largest_width(most=candidates)
@@ -125,7 +125,7 @@ class MemoryPlan:
         return f"fits, {width} at a time ({numbers})" if width else f"does not fit ({numbers})"
 
     @property
-    def _parts(self) -> tuple[Part, ...]:
+    def _parts(self) -> tuple[ModelPart, ...]:
         return (self.target,) if self.draft is None else (self.target, self.draft)
 
     @property

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.device import cores, default_kind, memory_total, nvidia_gpus, why_no_cuda
 from engine.models import found, hub
-from engine.models.catalog import DEFAULT, Entry, catalog
+from engine.models.catalog import DEFAULT, CatalogEntry, catalog
 from engine.models.errors import ModelNotFound, PrecisionNotAvailable, WrongFile
 from engine.models.gguf_file import is_gguf
 
@@ -17,7 +17,7 @@ _HUB_NAME = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+)
 
 
 @dataclass(frozen=True)
-class Named:
+class ResolvedModel:
     """A model that has been told from all others: exactly one of ``entry``, ``path`` and ``repository`` is set.
 
     ``path`` is a folder of safetensors or a GGUF file; ``precision`` and ``device`` are never "auto".
@@ -26,13 +26,13 @@ class Named:
     name: str
     device: str
     precision: str
-    entry: Entry | None = None
+    entry: CatalogEntry | None = None
     path: Path | None = None
     repository: str = ""
     revision: str = hub.MAIN
 
 
-def resolve(name: str, *, precision: str = "auto", device: str = "auto") -> Named:
+def resolve(name: str, *, precision: str = "auto", device: str = "auto") -> ResolvedModel:
     """What ``name`` means on this machine.
 
     ``name``: ``default``, a catalog name or alias, a folder of safetensors, a GGUF file, ``ollama/...`` or
@@ -43,24 +43,26 @@ def resolve(name: str, *, precision: str = "auto", device: str = "auto") -> Name
     precision = choose_precision(precision, device)
     entry, path = find_entry(name), Path(name).expanduser()
     if entry is not None:
-        return Named(entry.name, device, precision, entry=entry)
+        return ResolvedModel(entry.name, device, precision, entry=entry)
     if path.is_dir():
-        return Named(path.name, device, precision, path=path.absolute())
+        return ResolvedModel(path.name, device, precision, path=path.absolute())
     if path.is_file():
         if not is_gguf(path):
             raise WrongFile(f"{path.name} is not a model; give a .gguf file or a folder with config and safetensors.")
-        return Named(path.stem, device, precision, path=path.absolute())
+        return ResolvedModel(path.stem, device, precision, path=path.absolute())
     if (file := found.find_file(name)) is not None:
-        return Named(file.name, device, precision, path=file.path)
+        return ResolvedModel(file.name, device, precision, path=file.path)
     if (at_hub := _HUB_NAME.fullmatch(name)) is not None and not path.parent.is_dir():
-        return Named(name, device, precision, repository=at_hub["repository"], revision=at_hub["revision"] or hub.MAIN)
+        return ResolvedModel(
+            name, device, precision, repository=at_hub["repository"], revision=at_hub["revision"] or hub.MAIN
+        )
     known = ", ".join(e.name for e in catalog().model)
     raise ModelNotFound(
         f"No model is called {name!r}; choose one of {known}, a folder, a .gguf file or owner/name on the hub."
     )
 
 
-def find_entry(name: str) -> Entry | None:
+def find_entry(name: str) -> CatalogEntry | None:
     """The catalog's entry for a name, an alias or ``default``."""
     if name == DEFAULT:
         gpus = nvidia_gpus() if default_kind() == "cuda" else ()

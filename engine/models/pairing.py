@@ -3,7 +3,7 @@
 from itertools import compress
 
 from engine.models.errors import IncompatibleDraft
-from engine.models.loaded import LoadedModel
+from engine.models.loaded_model import LoadedModel
 
 
 def check_pair(target: LoadedModel, draft: LoadedModel) -> None:

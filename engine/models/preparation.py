@@ -7,18 +7,18 @@ from pathlib import Path
 
 from engine.device import memory_free
 from engine.models import hub, sources
-from engine.models.catalog import Entry, PublishedFile
+from engine.models.catalog import CatalogEntry, PublishedFile
 from engine.models.child import Cancelled, Progress
 from engine.models.conversion import FORMAT, convert, read_manifest
 from engine.models.errors import DownloadFailed
 from engine.models.folders import check_weights_folder, read_json, stored_tensors
 from engine.models.kinds import check_kind
 from engine.models.lock import alone
-from engine.models.memory_plan import MemoryPlan, Part
-from engine.models.names import Named, resolve
+from engine.models.memory_plan import MemoryPlan, ModelPart
+from engine.models.model_shape import ModelShape
+from engine.models.names import ResolvedModel, resolve
 from engine.models.quantization import scales_of
-from engine.models.shape import Shape
-from engine.models.shapes import shape_of_folder, shape_of_gguf
+from engine.models.shape_readers import shape_of_folder, shape_of_gguf
 from engine.session import paths
 
 _READING = 2  # raise it when something else is made of the same files; the catalog's own files never were read wrongly
@@ -27,14 +27,14 @@ _TOKENIZER = ("tokenizer.json", "chat_template.jinja", "chat_template.json")
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedModel:
     """A folder ready to load. ``device`` is ``cpu`` or ``cuda`` (or ``cuda:N``); ``entry`` only for catalog models."""
 
     name: str
     folder: Path
     device: str
     precision: str
-    entry: Entry | None = None
+    entry: CatalogEntry | None = None
 
 
 def prepare(
@@ -46,7 +46,7 @@ def prepare(
     must_fit: bool = False,
     progress: Progress,
     cancelled: Cancelled,
-) -> Prepared:
+) -> PreparedModel:
     """Fetch and convert what ``name`` needs on this device; nothing to do on a second start.
 
     See ``names.resolve`` for names. ``must_fit``: what will not fit into the memory that is free is
@@ -60,10 +60,10 @@ def prepare(
         if shape is not None:
             plan(named, shape).check(named.name)
     work = _Work(named, offline, progress, cancelled)
-    return Prepared(named.name, work.folder(), named.device, named.precision, named.entry)
+    return PreparedModel(named.name, work.folder(), named.device, named.precision, named.entry)
 
 
-def shape_of(named: Named) -> Shape | None:
+def shape_of(named: ResolvedModel) -> ModelShape | None:
     """The model's shape as far as it is known without fetching anything; raises WrongFile or UnsupportedModel."""
     if named.entry is not None:
         return named.entry.shape
@@ -76,9 +76,9 @@ def shape_of(named: Named) -> Shape | None:
     return shape_of_folder(cached) if cached is not None else None
 
 
-def plan(named: Named, shape: Shape, draft: tuple[Named, Shape] | None = None) -> MemoryPlan:
+def plan(named: ResolvedModel, shape: ModelShape, draft: tuple[ResolvedModel, ModelShape] | None = None) -> MemoryPlan:
     """The memory plan of a target, perhaps with a draft, against what is free now on its device."""
-    parts = [Part(one, who.precision, who.device) for who, one in [(named, shape), *([draft] if draft else [])]]
+    parts = [ModelPart(one, who.precision, who.device) for who, one in [(named, shape), *([draft] if draft else [])]]
     return MemoryPlan(parts[0], parts[1] if draft else None, memory_free(named.device))
 
 
@@ -86,7 +86,7 @@ def plan(named: Named, shape: Shape, draft: tuple[Named, Shape] | None = None) -
 class _Work:
     """One preparation: for what, where it may look and whom it tells."""
 
-    named: Named
+    named: ResolvedModel
     offline: bool
     progress: Progress
     cancelled: Cancelled
@@ -103,7 +103,7 @@ class _Work:
         file = named.path
         return self._converted(named.name, _fingerprint([file]), lambda: file)
 
-    def _published(self, entry: Entry) -> Path:
+    def _published(self, entry: CatalogEntry) -> Path:
         """A catalog model: its safetensors, or the one file that is converted; see ``_prefers``."""
         file, source = entry.file, entry.safetensors
         if source is not None and (file is None or self._prefers(source.repository, entry.name, file)):

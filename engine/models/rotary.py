@@ -18,17 +18,17 @@ def rotary_parameters(name: str, header: GgufHeader, theta: float, divisors: Seq
     ``theta``: the base of the frequencies; ``divisors``: the file's tensor ``rope_freqs``, by which frequencies are
     divided, or nothing. Raises UnsupportedModel for a kind that is not known here.
     """
-    said = header.rotary
-    kind = str(said.get("type", "none"))
+    declared = header.rotary
+    kind = str(declared.get("type", "none"))
     if any(abs(divisor - 1) > 1e-4 for divisor in divisors):
         return {"rope_scaling": _llama3(name, theta, divisors)}
-    if kind == "none" or (kind == "linear" and said.get("factor", 1.0) == 1.0):
+    if kind == "none" or (kind == "linear" and declared.get("factor", 1.0) == 1.0):
         return {}
     if kind == "linear":
-        return {"rope_scaling": {"rope_type": "linear", "factor": float(said["factor"])}}
-    original = said.get("original_context_length")
-    if kind == "yarn" and original and said.get("factor"):
-        scaling = {"rope_type": "yarn", "factor": float(said["factor"])}
+        return {"rope_scaling": {"rope_type": "linear", "factor": float(declared["factor"])}}
+    original = declared.get("original_context_length")
+    if kind == "yarn" and original and declared.get("factor"):
+        scaling = {"rope_type": "yarn", "factor": float(declared["factor"])}
         return {"rope_scaling": scaling | {"original_max_position_embeddings": int(original)}}
     raise _unknown(name, kind)
 

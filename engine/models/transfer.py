@@ -37,7 +37,7 @@ class Remote:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-class Refused(DownloadFailed):
+class DownloadRefused(DownloadFailed):
     """The server answers, and says no; ``status`` is HTTP's."""
 
     def __init__(self, sentence: str, status: int):
@@ -154,7 +154,7 @@ def _check_status(response: httpx2.Response, remote: Remote) -> None:
         raise _Interrupted(f"answers {response.status_code} {response.reason_phrase}")
     if response.status_code not in (200, 206):
         answer = f"{response.status_code} {response.reason_phrase}"
-        raise Refused(f"{remote.name} cannot be fetched: the server answers {answer}.", response.status_code)
+        raise DownloadRefused(f"{remote.name} cannot be fetched: the server answers {answer}.", response.status_code)
 
 
 def _goes_on(response: httpx2.Response, have: int) -> bool:
@@ -171,19 +171,19 @@ def _total(response: httpx2.Response) -> int:
 
 
 def _copy(response: httpx2.Response, write: Callable[[bytes], object], have: int, tell: Callable[[int], None]) -> int:
-    told = 0.0
+    shown_at = 0.0
     for block in response.iter_raw():
         write(block)
         have += len(block)
-        if time.monotonic() - told > _TELL_S:
+        if time.monotonic() - shown_at > _TELL_S:
             tell(have)
-            told = time.monotonic()
+            shown_at = time.monotonic()
     tell(have)
     return have
 
 
 def _remember(target: Path, response: httpx2.Response) -> None:
-    """What tells this version of the file from another: a request for the rest is only heeded while it holds."""
+    """What tells this version of the file from another: a request for the rest is only honoured while it holds."""
     tag = response.headers.get("ETag", "")
     if not tag or tag.startswith("W/"):
         tag = response.headers.get("Last-Modified", "")

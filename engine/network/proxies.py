@@ -81,7 +81,7 @@ def usable(origin: str, value: str, host: str) -> Proxy:
             )
         scheme = _SOCKS[scheme]
     elif scheme not in _DEFAULT_PORTS:
-        raise BadProxy(f"{origin} names a {scheme}:// proxy, a kind that Bassline does not speak; {instead}.")
+        raise BadProxy(f"{origin} names a {scheme}:// proxy, a kind that Bassline does not support; {instead}.")
     return Proxy(f"{scheme}://{parts.netloc}", origin)
 
 

@@ -13,7 +13,7 @@ from engine.network import certificates
 from engine.network.proxies import BadProxy, Proxy, proxy_for, usable
 
 
-class _Ways:
+class _Routes:
     """``proxy``: the one that ``origin`` names for these requests; empty for what the environment says."""
 
     def __init__(self, proxy: str, ca_file: str, origin: str):
@@ -36,7 +36,7 @@ class Transport(httpx2.BaseTransport):
     """For ``httpx2.Client(transport=...)``. Requests raise BadProxy and BadCertificates beside the library's errors."""
 
     def __init__(self, proxy: str = "", ca_file: str = "", origin: str = "the settings"):
-        self._ways = _Ways(proxy, ca_file, origin)
+        self._ways = _Routes(proxy, ca_file, origin)
         self._open: dict[tuple[bool, Proxy | None], httpx2.HTTPTransport] = {}
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -55,7 +55,7 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
     """For ``httpx2.AsyncClient(transport=...)``; see ``Transport``."""
 
     def __init__(self, proxy: str = "", ca_file: str = "", limits: httpx2.Limits | None = None):
-        self._ways = _Ways(proxy, ca_file, "the server's settings")
+        self._ways = _Routes(proxy, ca_file, "the server's settings")
         self._limits = limits or httpx2.Limits()
         self._open: dict[tuple[bool, Proxy | None], httpx2.AsyncHTTPTransport] = {}
 

@@ -17,7 +17,7 @@ from engine.runner.layers import MEMORY, MIB, OF_THE_BOX, OUTPUT_ENDS, OUTPUT_KE
 from engine.runner.orphans import end_orphans
 
 _LONGEST_RECORD = 4 * MIB
-_LAST_WORDS_S = 0.5  # how long pipes may stay open after the process: a hidden grandchild can hold them for ever
+_LAST_OUTPUT_S = 0.5  # how long pipes may stay open after the process: a hidden grandchild can hold them for ever
 
 _living: set[int] = set()  # leaders of boxes that have not been reaped
 
@@ -25,7 +25,7 @@ _living: set[int] = set()  # leaders of boxes that have not been reaped
 class Box:
     """Start with ``await Box.start(...)`` on the main thread: the kernel ends a box with the *thread* that made it.
 
-    ``hear`` gives its records; ``end`` must follow, whatever happens, and completes ``output``.
+    ``read_line`` gives its records; ``end`` must follow, whatever happens, and completes ``output``.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], folder: str, leaf: cgroups.Leaf | None):
@@ -91,7 +91,7 @@ class Box:
     def _on_exit(self) -> None:
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._watch)
-        loop.call_later(_LAST_WORDS_S, self._close_readers)
+        loop.call_later(_LAST_OUTPUT_S, self._close_readers)
         self._exited.set()
 
     def _close_readers(self) -> None:
@@ -105,7 +105,7 @@ class Box:
         self._writer.write(json.dumps(task).encode())
         self._writer.close()
 
-    async def hear(self, seconds: float) -> bytes:
+    async def read_line(self, seconds: float) -> bytes:
         """The next record, empty when there will be none. Raises TimeoutError, and ValueError for an endless line."""
         async with asyncio.timeout(max(seconds, 0.0)):
             return await self._records.readline()
@@ -139,7 +139,7 @@ class Box:
         self._process.wait()
         _living.discard(self._process.pid)
         try:
-            async with asyncio.timeout(_LAST_WORDS_S):
+            async with asyncio.timeout(_LAST_OUTPUT_S):
                 await self._printed.closed.wait()
         except TimeoutError:
             pass

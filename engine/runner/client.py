@@ -12,13 +12,13 @@ from engine.runner import forms
 from engine.runner.layers import ROOT
 from engine.runner.protocol import (
     Answer,
-    CancelTest,
+    CancelTests,
     ConsentNeeded,
-    Lamps,
+    Isolation,
     Probe,
     Request,
+    RunTests,
     Shutdown,
-    Test,
     TestFinished,
     answer_from_line,
     to_line,
@@ -35,7 +35,7 @@ class RunnerUnavailable(BasslineError):
 class RunnerClient:
     """``on_message`` hears every answer on a reader thread and must return at once. Methods never wait for answers.
 
-    ``never``: the person has switched off that code is run; every test is answered so.
+    ``never``: the user has switched off that code is run; every test is answered so.
     """
 
     program = ("-m", "engine.runner.service")  # what the interpreter is started with
@@ -49,8 +49,10 @@ class RunnerClient:
         self._probes: list[subprocess.Popen[bytes]] = []  # one entry per probe that is not answered yet
         self._closed = False
 
-    def test(self, test: Test) -> None:
-        """Answered as ``Test`` says. Raises ValueError for an id that is open, RunnerUnavailable where it cannot be."""
+    def test(self, test: RunTests) -> None:
+        """Answered as ``RunTests`` says. Raises ValueError for an id that is open, RunnerUnavailable where it cannot
+        be.
+        """
         for name, text in (("Your tests are", test.tests), ("The candidate is", test.solution)):
             if len(text) > forms.LONGEST:
                 raise RunnerUnavailable(
@@ -62,7 +64,7 @@ class RunnerClient:
         with self._lock:
             known = id in self._open
         if known:
-            self._send(CancelTest(id))
+            self._send(CancelTests(id))
 
     def probe(self) -> None:
         """Answered by Lamps."""
@@ -87,10 +89,10 @@ class RunnerClient:
         with self._lock:
             if self._closed:
                 raise RunnerUnavailable("The test runner has been closed; start Bassline again to run tests.")
-            if isinstance(request, Test) and request.id in self._open:
+            if isinstance(request, RunTests) and request.id in self._open:
                 raise ValueError(f"a test run named {request.id!r} is open")
             service = self._running()
-            if isinstance(request, Test):
+            if isinstance(request, RunTests):
                 self._open[request.id] = service
             elif isinstance(request, Probe):
                 self._probes.append(service)
@@ -131,7 +133,7 @@ class RunnerClient:
             if isinstance(answer, TestFinished | ConsentNeeded):
                 with self._lock:
                     self._open.pop(answer.id, None)
-            elif isinstance(answer, Lamps):
+            elif isinstance(answer, Isolation):
                 with self._lock:
                     self._probes.remove(service)
             self._on_message(answer)
@@ -154,7 +156,7 @@ class RunnerClient:
         for id in left:
             self._on_message(TestFinished(id, Report("infra", "split", why)))
         for _ in range(probes):
-            self._on_message(Lamps(False, {}, why))
+            self._on_message(Isolation(False, {}, why))
 
 
 def run_one(solution: str, tests: str, *, consent: bool = False, same_process: bool = False) -> Report:
@@ -162,7 +164,7 @@ def run_one(solution: str, tests: str, *, consent: bool = False, same_process: b
     answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
     client = RunnerClient(answers.put)
     try:
-        client.test(Test("only", solution, tests, consent, same_process=same_process))
+        client.test(RunTests("only", solution, tests, consent, same_process=same_process))
         while True:
             answer = answers.get()
             if isinstance(answer, TestFinished):
@@ -174,13 +176,13 @@ def run_one(solution: str, tests: str, *, consent: bool = False, same_process: b
         client.close()
 
 
-def lamps() -> Lamps:
+def check_isolation() -> Isolation:
     """What holds on this machine; waits for the probe."""
     answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
     client = RunnerClient(answers.put)
     try:
         client.probe()
-        while not isinstance(answer := answers.get(), Lamps):
+        while not isinstance(answer := answers.get(), Isolation):
             pass
         return answer
     finally:

@@ -30,7 +30,7 @@ def entry_point(solution: str, tests: str = "") -> str:
     functions = dict(_functions(tree))
     if not functions:
         return ""
-    helpers, said = _named_in(tests)
+    helpers, mentioned_words = _named_in(tests)
     left = {name: f for name, f in functions.items() if name not in helpers} or functions
     left = {name: f for name, f in left.items() if _can_take(f, tests)} or left
     left = {name: f for name, f in left.items() if not _ASIDE.match(name)} or left
@@ -41,7 +41,7 @@ def entry_point(solution: str, tests: str = "") -> str:
         if isinstance(node, ast.Name) and node.id != name
     }
     on_top = [name for name in left if name not in used]
-    mentioned = [name for name in left if name in said]
+    mentioned = [name for name in left if name in mentioned_words]
     if len(mentioned) == 1 and mentioned[0] in on_top:
         return mentioned[0]
     if len(on_top) == 1 and not mentioned:
@@ -56,16 +56,16 @@ def entry_point(solution: str, tests: str = "") -> str:
 def _named_in(tests: str) -> tuple[set[str], set[str]]:
     """Names that the code of the tests uses, which are helpers to it; and the words of its comments and strings."""
     used: set[str] = set()
-    said: set[str] = set()
+    mentioned_words: set[str] = set()
     try:
         for token in tokenize.generate_tokens(io.StringIO(tests).readline):
             if token.type == tokenize.NAME:
                 used.add(token.string)
             elif token.type in (tokenize.COMMENT, tokenize.STRING):
-                said.update(re.findall(r"\w+", token.string))
+                mentioned_words.update(re.findall(r"\w+", token.string))
     except (tokenize.TokenError, SyntaxError):
         pass
-    return used, {word for word in said if len(word) >= _SHORTEST_WORD}
+    return used, {word for word in mentioned_words if len(word) >= _SHORTEST_WORD}
 
 
 def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda]]:

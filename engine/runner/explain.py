@@ -1,4 +1,4 @@
-"""What went wrong in a test, in a line that a person reads."""
+"""What went wrong in a test, in a line that a user reads."""
 
 import re
 

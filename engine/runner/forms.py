@@ -65,8 +65,6 @@ class TestSource:
     whether there are tests in it; ``form`` and ``checks`` are then what it is if there are none.
     """
 
-    __test__ = False
-
     form: str
     text: str
     tree: ast.Module

@@ -20,18 +20,17 @@ from engine.runner import checks, forms, pasted
 from engine.runner.split.chance import seed_quietly
 
 if TYPE_CHECKING:
-    from engine.runner.plugin import Run
+    from engine.runner.plugin import BoxPlugin
 
 
 class TestFile(pytest.Module):
     """The user's tests, loaded from memory with asserts that show their values."""
 
-    __test__ = False
     source: forms.TestSource
-    run: "Run"
+    run: "BoxPlugin"
 
     @classmethod
-    def of(cls, parent: Any, source: forms.TestSource, run: "Run", path: str = forms.FILE) -> "TestFile":
+    def of(cls, parent: Any, source: forms.TestSource, run: "BoxPlugin", path: str = forms.FILE) -> "TestFile":
         file: TestFile = cls.from_parent(parent, path=Path.cwd() / path)
         file.source, file.run = source, run
         return file
@@ -136,7 +135,7 @@ class CheckItem(pytest.Item):
         return self.name.startswith("line ") and self.run.watch.wants_node(tree.body[self.check.index])
 
     @property
-    def run(self) -> "Run":
+    def run(self) -> "BoxPlugin":
         return self.script.file.run
 
 
@@ -193,9 +192,9 @@ def _printed_by(example: doctest.Example, module: types.ModuleType) -> str:
     except Exception as error:
         if example.exc_msg is None:
             raise
-        said = f"{type(error).__name__}: {error}".rstrip(": ") + "\n"
+        raised = f"{type(error).__name__}: {error}".rstrip(": ") + "\n"
         wanted = example.exc_msg.rpartition(".")[2] if "." in example.exc_msg.partition(":")[0] else example.exc_msg
-        return example.want if doctest.OutputChecker().check_output(wanted, said, _options(example)) else said
+        return example.want if doctest.OutputChecker().check_output(wanted, raised, _options(example)) else raised
     finally:
         sys.displayhook = before
     return output.getvalue()

@@ -17,12 +17,12 @@ _ALL_FILES = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15)
 _OF_A_FILE = _EXECUTE | _READ_FILE | 1 << 1 | 1 << 14 | 1 << 15
 _ALL_PORTS = 3  # bind and connect, from version 4
 _SCOPED = 3  # abstract sockets and signals stay inside, from version 6
-NEEDED = 6  # before it a candidate could send signals to the person's other processes
+NEEDED = 6  # before it a candidate could send signals to the user's other processes
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Unfenced(OSError):
+class LandlockUnavailable(OSError):
     """The kernel would not do it."""
 
 
@@ -33,10 +33,12 @@ def version() -> int:
 
 
 def fence(readable: list[str], writable: list[str], program: bytes) -> None:
-    """From here on this process reads ``readable``, also writes ``writable``, and obeys the filter. Raises Unfenced."""
+    """From here on this process reads ``readable``, also writes ``writable``, and obeys the filter. Raises
+    LandlockUnavailable.
+    """
     have = version()
     if have < NEEDED or not program:
-        raise Unfenced("this kernel has no Landlock that is new enough")
+        raise LandlockUnavailable("this kernel has no Landlock that is new enough")
     files = _ALL_FILES[min(have, 5)]
     wanted = ctypes.create_string_buffer(struct.pack("=QQQ", files, _ALL_PORTS, _SCOPED))
     rules = _checked(_libc.syscall(_CREATE, wanted, 24, 0))
@@ -66,5 +68,5 @@ def _allow(rules: int, path: str, rights: int) -> None:
 def _checked(result: int) -> int:
     if result < 0:
         error = ctypes.get_errno()
-        raise Unfenced(error, os.strerror(error))
+        raise LandlockUnavailable(error, os.strerror(error))
     return int(result)

@@ -46,14 +46,14 @@ _ORDINARY = range(61184, 65520)
 
 
 class BadEnvironment(BasslineError):
-    """The person's Python environment cannot be shown to the tests."""
+    """The user's Python environment cannot be shown to the tests."""
 
 
 @dataclass(frozen=True)
 class Layers:
     """How boxes are made here.
 
-    ``kind``: bubblewrap, landlock or open. ``program``: bubblewrap's path. ``environment``: the person's own packages,
+    ``kind``: bubblewrap, landlock or open. ``program``: bubblewrap's path. ``environment``: the user's own packages,
     to be read by the tests and the candidate.
     """
 
@@ -71,7 +71,7 @@ class Layers:
 
     def limits(self) -> dict[str, int]:
         limits = {"RLIMIT_AS": MEMORY, "RLIMIT_FSIZE": DISK, "RLIMIT_NOFILE": DESCRIPTORS, "RLIMIT_CORE": 0}
-        # Outside a process space of its own the limit would count everything else the person runs.
+        # Outside a process space of its own the limit would count everything else the user runs.
         return limits | {"RLIMIT_NPROC": PROCESSES} if self.sealed else limits
 
     def variables(self, home: str) -> dict[str, str]:
@@ -115,7 +115,7 @@ def packages() -> list[str]:
 
 
 def visible(layers: Layers) -> list[str]:
-    """What is shown read-only: system libraries, the interpreter, its packages, the person's environment."""
+    """What is shown read-only: system libraries, the interpreter, its packages, the user's environment."""
     seen: list[str] = []
     python = {os.path.realpath(f) for f in (sys.base_prefix, sys.base_exec_prefix, *packages(), *layers.environment)}
     home = os.path.realpath(os.path.expanduser("~"))

@@ -27,7 +27,7 @@ class Tampered(Exception):
     """A record that an honest box cannot send."""
 
 
-class Uncrossable(Exception):
+class NotTransferable(Exception):
     """The tests hand over a value that cannot leave their process."""
 
 
@@ -80,7 +80,7 @@ class Ledger:
         elif kind == "forged":
             raise Tampered(f"the candidate sent {plain(str(record.get('why')))}")
         elif kind == "uncrossable":
-            raise Uncrossable(plain(str(record.get("why"))))
+            raise NotTransferable(plain(str(record.get("why"))))
         else:
             self._advance(kind, record)
             if kind == "imported":

@@ -95,14 +95,14 @@ async def _start_boxes(layers: Layers, split: bool, groups: Groups | None) -> li
 
 async def _hello(box: Box) -> bytes:
     try:
-        hello = await box.hear(START_S)
+        hello = await box.read_line(START_S)
     except (TimeoutError, ValueError):
         hello = b""
     if hello:
         return hello
     await box.end()
-    said = plain(box.output).strip().rpartition("\n")[2]
-    raise RunnerFault(f"The box for the candidate did not start: {said or 'it said nothing'}.")
+    last_line = plain(box.output).strip().rpartition("\n")[2]
+    raise RunnerFault(f"The box for the candidate did not start: {last_line or 'it last_line nothing'}.")
 
 
 class Store:

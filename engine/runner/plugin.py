@@ -29,7 +29,7 @@ from engine.runner.explain import LONGEST, explain, message
 from engine.runner.items import CheckItem, TestFile
 from engine.runner.needs import libraries
 from engine.runner.split.candidate import import_solution
-from engine.runner.split.crossing import Severed
+from engine.runner.split.crossing import LinkBroken
 from engine.runner.split.tests import TestsLink, solution_module
 from engine.runner.stopwatch import Stopwatch
 from engine.runner.watch import Watch
@@ -64,7 +64,7 @@ def perform(task: dict[str, Any], put: Put, pipes: list[int]) -> None:
         put("imported")
         load_libraries(source)
         arguments = [*OPTIONS.split(), *(word for name in WITHOUT for word in ("-p", f"no:{name}")), forms.FILE]
-        run, main = Run(task, source, solution, link, put), pytest.main
+        run, main = BoxPlugin(task, source, solution, link, put), pytest.main
         _keep_mains_quiet(source)
         main(arguments, plugins=[run])
         sys.stdout.flush()
@@ -100,7 +100,7 @@ def load(text: str | None, source: forms.TestSource, link: TestsLink | None, put
         module = solution_module(link, forms.SOLUTION)
         link.ask("import")
         return module
-    except Severed:
+    except LinkBroken:
         if link is not None and link.forged:
             put("forged", why=link.forged)
         else:
@@ -135,7 +135,7 @@ def stand_in_module() -> types.ModuleType:
     return module
 
 
-class Run:
+class BoxPlugin:
     """The pytest plugin of one task."""
 
     def __init__(
@@ -171,8 +171,8 @@ class Run:
 
     def _beat(self) -> None:
         assert self.link is not None
-        if self.link.asked - self.beaten >= _BEAT:
-            self.beaten = self.link.asked
+        if self.link.questions - self.beaten >= _BEAT:
+            self.beaten = self.link.questions
             self.put("beat")
 
     def pytest_pycollect_makemodule(self, module_path: Path, parent: Any) -> TestFile:
@@ -188,7 +188,7 @@ class Run:
 
     def cannot_load(self, error: BaseException) -> None:
         self._speak_of_the_link()
-        if isinstance(error, Severed):
+        if isinstance(error, LinkBroken):
             self.break_off("The candidate ended the process while the tests were loaded.", "killed")
         else:
             self.break_off(explain(error)[1])

@@ -44,14 +44,14 @@ def run(path: Path, given: str) -> Ended:
     code = process.wait()
     for kept in (output, errors):
         kept.join(_AFTER_S)
-    said = bytes(errors.data[-_ERRORS:]).decode("utf-8", "replace")
+    stderr = bytes(errors.data[-_ERRORS:]).decode("utf-8", "replace")
     if output.too_much:
         why = f"it prints more than {OUTPUT >> 20} MiB"
     elif code < 0:
         why = f"it was ended by {signal.Signals(-code).name}"
     else:
-        why = _what_ended(said, str(path)) if code else ""
-    return Ended(bytes(output.data[:OUTPUT]).decode("utf-8", "replace"), said, code, why)
+        why = _what_ended(stderr, str(path)) if code else ""
+    return Ended(bytes(output.data[:OUTPUT]).decode("utf-8", "replace"), stderr, code, why)
 
 
 def _surroundings(folder: Path) -> dict[str, str]:

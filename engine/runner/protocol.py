@@ -19,17 +19,15 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Test:
+class RunTests:
     """Run a user's ``tests`` on one candidate. Answered by TestStarted, TestProgress ..., and one TestFinished.
 
-    ``consent``: the person has agreed to run without a sandbox, should there be none. ``same_process``: they have
+    ``consent``: the user has agreed to run without a sandbox, should there be none. ``same_process``: they have
     agreed that these tests share a process with the candidate, should these need it. Both are asked for by
     ConsentNeeded. ``environment``: the folder of a virtual environment whose packages may be used. Times are seconds
     of wall clock; importing the candidate may take five times ``test_timeout_s``, and a test may take five times
     what the slowest passing candidate took for one.
     """
-
-    __test__ = False
 
     id: str
     solution: str
@@ -42,7 +40,7 @@ class Test:
 
 
 @dataclass(frozen=True)
-class CancelTest:
+class CancelTests:
     """End a test run at once; it is answered by its TestFinished (verdict *infra*)."""
 
     id: str
@@ -54,15 +52,15 @@ class Shutdown:
 
 
 @dataclass(frozen=True)
-class Lamps:
-    """What holds. ``lamps``: files, network, memory, processes, verdict -> a sentence each.
+class Isolation:
+    """What holds. ``isolation``: files, network, memory, processes, verdict -> a sentence each.
 
-    ``sealed``: a box was run and kept what it must. ``note``: why not, or empty. ``weak``: the lamps that hold less
-    than they should. ``words``: what a person should read before anything is run for the first time.
+    ``sealed``: a box was run and kept what it must. ``note``: why not, or empty. ``weak``: the layers that hold less
+    than they should. ``words``: what a user should read before anything is run for the first time.
     """
 
     sealed: bool
-    lamps: dict[str, str] = field(default_factory=dict)
+    isolation: dict[str, str] = field(default_factory=dict)
     note: str = ""
     weak: tuple[str, ...] = ()
     words: str = ""
@@ -72,8 +70,6 @@ class Lamps:
 class TestStarted:
     """The tests were read: there are ``total`` of them."""
 
-    __test__ = False
-
     id: str
     total: int
 
@@ -82,15 +78,13 @@ class TestStarted:
 class TestProgress:
     """One test of the run is over."""
 
-    __test__ = False
-
     id: str
     result: TestResult
 
 
 @dataclass(frozen=True)
 class ConsentNeeded:
-    """Nothing was run. Show ``sentence``; if the person agrees, send the Test again with what ``kind`` names.
+    """Nothing was run. Show ``sentence``; if the user agrees, send the RunTests again with what ``kind`` names.
 
     ``kind``: *consent* (there is no sandbox here) or *same_process* (these tests need to share the candidate's).
     """
@@ -104,14 +98,12 @@ class ConsentNeeded:
 class TestFinished:
     """The one last message of every run, except of one that was answered by ConsentNeeded."""
 
-    __test__ = False
-
     id: str
     report: Report
 
 
-Request = Probe | Test | CancelTest | Shutdown
-Answer = Lamps | TestStarted | TestProgress | ConsentNeeded | TestFinished
+Request = Probe | RunTests | CancelTests | Shutdown
+Answer = Isolation | TestStarted | TestProgress | ConsentNeeded | TestFinished
 
 _converter = make_converter()
 configure_tagged_union(Request, _converter, tag_name="request")

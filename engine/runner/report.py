@@ -4,6 +4,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 VERDICTS = ("pass", "pass-soft", "fail", "tampered", "needs-in-process", "infra")
+_STORED = {"isolation": "lamps"}  # the name under which journals, exports and --json have it
+_NAMES = {stored: name for name, stored in _STORED.items()}
 OUTCOMES = ("passed", "failed", "error", "timeout", "killed", "skipped", "missing")
 
 
@@ -13,8 +15,6 @@ class TestResult:
 
     A test that the file itself skips, by a mark that needs no candidate, is *skipped* and does not count.
     """
-
-    __test__ = False  # not a test class, whatever pytest makes of the name
 
     id: str
     outcome: str
@@ -27,8 +27,8 @@ class Report:
     """One candidate against one test file.
 
     ``verdict``: *infra* is an error of ours, never a fail and never a pass. ``mode``: split, in-process or command.
-    ``lamps``: layer name (files, network, memory, processes, verdict) -> sentence that says what holds.
-    ``weak``: names of the lamps that hold less than they should.
+    ``isolation``: layer name (files, network, memory, processes, verdict) -> sentence that says what holds.
+    ``weak``: names of the layers that hold less than they should.
     ``output``: what the candidate printed, the first 64 KiB; ``output_bytes`` is how much it was in all.
     """
 
@@ -36,7 +36,7 @@ class Report:
     mode: str
     why: str = ""
     tests: tuple[TestResult, ...] = ()
-    lamps: dict[str, str] = field(default_factory=dict)
+    isolation: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     peak_mib: float | None = None
     output: str = ""
@@ -52,10 +52,12 @@ class Report:
         return len(self.tests) - self.passed
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self) | {"passed": self.passed, "failed": self.failed}
+        fields = asdict(self) | {"passed": self.passed, "failed": self.failed}
+        return {_STORED.get(name, name): value for name, value in fields.items()}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Report":
+        fields = {_NAMES.get(name, name): value for name, value in fields.items()}
         known = {name: value for name, value in fields.items() if name in cls.__dataclass_fields__}
         known["tests"] = tuple(TestResult(**test) for test in known.get("tests", ()))
         known["weak"] = tuple(known.get("weak", ()))

@@ -13,7 +13,7 @@ _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16  # offsets in struct seccomp_data;
 _X32 = 0x40000000
 _NAMESPACES = 0x7E020080  # CLONE_NEW*: user, mount, pid, net, ipc, uts, cgroup, time
 _FAMILIES = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6; vsock, netlink and packet open in spite of a network namespace
-_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: they type into the person's terminal
+_TERMINAL = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: they type into the user's terminal
 
 _REFUSED = """
 acct add_key bpf clock_adjtime clock_settime delete_module fanotify_init finit_module fsconfig fsmount fsopen fspick

@@ -17,13 +17,13 @@ from dataclasses import replace
 from engine import logs
 from engine.contract import errors
 from engine.runner import cgroups, entry, forms, landlock, seccomp, vacuity
-from engine.runner.lamps import (
+from engine.runner.isolation import (
     MUST_HOLD,
     SAMPLE,
-    Held,
+    IsolationCheck,
     consent_sentence,
-    first_words,
     names_of,
+    notice_sentence,
     same_process_sentence,
     sample_tests,
 )
@@ -32,13 +32,13 @@ from engine.runner.orphans import adopt
 from engine.runner.pair import RunnerFault, Store
 from engine.runner.protocol import (
     Answer,
-    CancelTest,
+    CancelTests,
     ConsentNeeded,
-    Lamps,
+    Isolation,
     Probe,
     Request,
+    RunTests,
     Shutdown,
-    Test,
     TestFinished,
     TestProgress,
     TestStarted,
@@ -87,7 +87,7 @@ class Service:
         self._tests: dict[str, asyncio.Task[None]] = {}  # by id
         self._probes: set[asyncio.Task[None]] = set()
         self._plans: dict[tuple[str, str], asyncio.Task[Plan]] = {}  # by the text of the tests, oldest first
-        self._held: dict[str, asyncio.Task[Held]] = {}  # by environment
+        self._held: dict[str, asyncio.Task[IsolationCheck]] = {}  # by environment
 
     async def serve(self, requests: asyncio.StreamReader) -> None:
         """Until Shutdown or the end of ``requests``; no box is left then."""
@@ -108,16 +108,16 @@ class Service:
 
     def _answer(self, request: Request) -> None:
         if isinstance(request, Probe):
-            probe = asyncio.create_task(self._tell_lamps())
+            probe = asyncio.create_task(self._tell_isolation())
             self._probes.add(probe)
             probe.add_done_callback(self._probes.discard)
-        elif isinstance(request, Test) and self._never:
+        elif isinstance(request, RunTests) and self._never:
             self._say(TestFinished(request.id, Report("infra", "split", NEVER)))
-        elif isinstance(request, Test):
+        elif isinstance(request, RunTests):
             test = asyncio.create_task(self._test(request))
             self._tests[request.id] = test
             test.add_done_callback(lambda task: self._over(request.id, task))
-        elif isinstance(request, CancelTest) and request.id in self._tests:
+        elif isinstance(request, CancelTests) and request.id in self._tests:
             self._tests[request.id].cancel()
 
     def _over(self, id: str, task: asyncio.Task[None]) -> None:
@@ -125,16 +125,16 @@ class Service:
         if task.cancelled():  # perhaps before its first step, so that it could not say so itself
             self._say(TestFinished(id, Report("infra", "split", "Stopped before it was finished.")))
 
-    async def _tell_lamps(self) -> None:
+    async def _tell_isolation(self) -> None:
         if self._never:
-            self._say(Lamps(False, {}, NEVER, words=NEVER))
+            self._say(Isolation(False, {}, NEVER, words=NEVER))
             return
         held = await self._what_holds("")
         weak = held.weak("split")
-        self._say(Lamps(held.sealed, held.lamps("split"), held.note, weak, first_words(held)))
+        self._say(Isolation(held.sealed, held.isolation("split"), held.note, weak, notice_sentence(held)))
 
-    async def _test(self, test: Test) -> None:
-        held, mode = Held(Layers(), False, frozenset()), "split"
+    async def _test(self, test: RunTests) -> None:
+        held, mode = IsolationCheck(Layers(), False, frozenset()), "split"
         try:
             held = await self._what_holds(test.environment)
             if not held.sealed and not test.consent:
@@ -158,10 +158,12 @@ class Service:
                 mode = plan.mode(test.same_process)
                 report = await self._try(test, plan, held)
         except (forms.BrokenTests, RunnerFault, BadEnvironment) as fault:
-            report = Report("infra", mode, str(fault), lamps=held.lamps(mode), weak=held.weak(mode))
+            report = Report("infra", mode, str(fault), isolation=held.isolation(mode), weak=held.weak(mode))
         except Exception as fault:  # a mistake in this program; a run must not stay open for it
             traceback.print_exc()
-            report = Report("infra", mode, f"The test runner made a mistake: {fault!r}.", lamps=held.lamps(mode))
+            report = Report(
+                "infra", mode, f"The test runner made a mistake: {fault!r}.", isolation=held.isolation(mode)
+            )
         _log.info(
             "%s: %s (%s), %d passed and %d failed in %.2f s, peak %s MiB; weak: %s; why: %s",
             *(test.id, report.verdict, report.mode, report.passed, report.failed, report.seconds),
@@ -169,7 +171,7 @@ class Service:
         )
         self._say(TestFinished(test.id, report))
 
-    async def _try(self, test: Test, plan: Plan, held: Held) -> Report:
+    async def _try(self, test: RunTests, plan: Plan, held: IsolationCheck) -> Report:
         """A candidate that loses by time alone gets one more chance with no other box beside it.
 
         A pass counts when the tests can fail.
@@ -195,8 +197,8 @@ class Service:
             plan.slowest_s = max(plan.slowest_s, *(result.seconds for result in report.tests))
         return report
 
-    async def _plan(self, text: str, held: Held) -> Plan:
-        """Candidates of one batch share the listing of their tests; one of ours that went wrong is tried anew."""
+    async def _plan(self, text: str, held: IsolationCheck) -> Plan:
+        """Candidates of one batch share the listing of their tests; one of ours that went wrong is tried again."""
         key = text, "\0".join(held.layers.environment)
         if key not in self._plans:
             self._plans[key] = asyncio.create_task(self._list(text, held))
@@ -211,11 +213,11 @@ class Service:
             self._plans.pop(key, None)
             raise
 
-    async def _list(self, text: str, held: Held) -> Plan:
+    async def _list(self, text: str, held: IsolationCheck) -> Plan:
         async with self._slots.one():
             return await make_plan(text, held, self._store)
 
-    async def _what_holds(self, folder: str) -> Held:
+    async def _what_holds(self, folder: str) -> IsolationCheck:
         """The strongest layers that were tried and kept what they must, with the environment in ``folder`` shown."""
         if folder not in self._held:
             self._held[folder] = asyncio.create_task(self._look_what_holds(folder))
@@ -225,7 +227,7 @@ class Service:
             self._held.pop(folder, None)
             raise
 
-    async def _look_what_holds(self, folder: str) -> Held:
+    async def _look_what_holds(self, folder: str) -> IsolationCheck:
         packages, notes = environment(folder), []
         program = find_bubblewrap()
         if program:
@@ -242,11 +244,11 @@ class Service:
         held = await self._look(Layers(environment=packages))
         return replace(held, note=notes[0] if held.enough else held.note)
 
-    async def _look(self, layers: Layers) -> Held:
+    async def _look(self, layers: Layers) -> IsolationCheck:
         """Runs a program known to be right, which tries to get out as well."""
         tests = sample_tests(os.path.abspath(errors.__file__))
-        test = Test("(sample)", SAMPLE, tests, test_timeout_s=10.0)
-        nothing = Held(layers, self._groups is not None, frozenset())
+        test = RunTests("(sample)", SAMPLE, tests, test_timeout_s=10.0)
+        nothing = IsolationCheck(layers, self._groups is not None, frozenset())
         try:
             async with self._slots.one():
                 plan = Plan(forms.parse(tests), names_of(tests))
@@ -274,7 +276,7 @@ async def _serve(never: bool) -> None:
         except BrokenPipeError:
             pass  # nobody is listening any more, and standard input is about to end
 
-    # One core stays with the sampler, which the person is waiting for.
+    # One core stays with the sampler, which the user is waiting for.
     slots = max(1, (os.cpu_count() or 1) - 1)
     try:
         await Service(say, slots, None if never else cgroups.find(), never).serve(requests)

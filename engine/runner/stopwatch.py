@@ -35,7 +35,7 @@ class Stopwatch:
         For the other end of each message it is credited what this end took: both write, read and compare the same.
         """
         link = self._link
-        return link.waited_s() - link.bookkeeping_s - _QUESTION_S * link.asked
+        return link.waited_s() - link.bookkeeping_s - _QUESTION_S * link.questions
 
     def _watch(self) -> None:
         while True:

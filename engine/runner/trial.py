@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from engine.runner import checks, entry, forms, needs, vacuity
-from engine.runner.lamps import Held
+from engine.runner.isolation import IsolationCheck
 from engine.runner.layers import MEMORY, MIB, OUTPUT_ENDS
-from engine.runner.ledger import Ledger, Tampered, Uncrossable
+from engine.runner.ledger import Ledger, NotTransferable, Tampered
 from engine.runner.pair import Pair, RunnerFault, Store
-from engine.runner.protocol import Test
+from engine.runner.protocol import RunTests
 from engine.runner.report import Report, TestResult
 
 IMPORTS = 5.0  # times the limit of one test: for importing the candidate, and for loading the tests
@@ -28,7 +28,7 @@ _CLOSING_S = 5.0  # for what a box does after its last test
 class Plan:
     """A test file, understood without any candidate: its text, and the ids of its tests in order.
 
-    ``shown``: what a person calls a test, by id, where that is not its id. ``skipped``: tests that the file itself
+    ``shown``: what a user calls a test, by id, where that is not its id. ``skipped``: tests that the file itself
     skips, and why; they are not run and do not count. ``doomed``: those that it expects to fail; that they do does not
     count either. ``needs``: why it cannot be kept apart from the candidate, or
     empty. ``slowest_s``: the longest that a passing candidate took for one test.
@@ -45,13 +45,13 @@ class Plan:
     proving: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def mode(self, same_process: bool) -> str:
-        """How they are run, where the person has agreed to one process or not."""
+        """How they are run, where the user has agreed to one process or not."""
         if self.source.form == forms.COMMAND:
             return "command"
         return "in-process" if self.needs and same_process else "split"
 
 
-async def make_plan(text: str, held: Held, store: Store) -> Plan:
+async def make_plan(text: str, held: IsolationCheck, store: Store) -> Plan:
     """Lists the tests. Raises forms.BrokenTests or RunnerFault.
 
     A pytest file has to be run to be listed: in a box of its own, with a stand-in where the candidate would be. Only so
@@ -78,13 +78,13 @@ async def make_plan(text: str, held: Held, store: Store) -> Plan:
     return Plan(source, ids, names, ledger.skipped, ledger.doomed, reason)
 
 
-async def _listed(text: str, source: forms.TestSource, held: Held, store: Store) -> Ledger | None:
+async def _listed(text: str, source: forms.TestSource, held: IsolationCheck, store: Store) -> Ledger | None:
     """What pytest finds in the file. None where it does not load and is a script as well, which it then is."""
     run = _Run(held, store, Ledger((), (), ()), LISTING_S / IMPORTS)
     task = _task(None, text, forms.PYTEST)
     try:
         await run.perform(task, time.monotonic() + 3 * LISTING_S, split=False)
-    except (Tampered, Uncrossable) as fault:
+    except (Tampered, NotTransferable) as fault:
         raise RunnerFault(f"Listing your tests went wrong: {fault}.") from None
     ledger = run.ledger
     loaded = ledger.stage == "done" and not ledger.problem
@@ -124,9 +124,9 @@ class Trial:
 
     def __init__(
         self,
-        test: Test,
+        test: RunTests,
         plan: Plan,
-        held: Held,
+        held: IsolationCheck,
         store: Store,
         progress: Callable[[TestResult], None],
         patient: bool = True,
@@ -148,7 +148,7 @@ class Trial:
         verdict = "fail"
         try:
             for name, why in self.plan.skipped.items():
-                self._heard(TestResult(name, "skipped", why))
+                self._receive(TestResult(name, "skipped", why))
             while await self._next_run(end + self.waited_s):
                 pass
             counted = self._counted()
@@ -168,7 +168,7 @@ class Trial:
                 verdict = "pass-soft" if any(run.ledger.soft for run in self.runs) else "pass"
         except Tampered as fault:
             verdict, self.why = "tampered", f"Tampered: {fault}."
-        except Uncrossable as fault:
+        except NotTransferable as fault:
             self.plan.needs = self.plan.needs or str(fault)
             verdict, self.why = "infra", f"These tests cannot be kept apart from the candidate, because {fault}."
         except (RunnerFault, forms.BrokenTests) as fault:
@@ -184,7 +184,7 @@ class Trial:
         limit = max(self.test.test_timeout_s, SLOWEST * self.plan.slowest_s)
         source = self.plan.source
         ledger, loads = Ledger(self.plan.ids, left, names), bool(needs.libraries(source.tree))
-        run = _Run(self.held, self.store, ledger, limit, self._heard, self._has_failed, loads)
+        run = _Run(self.held, self.store, ledger, limit, self._receive, self._has_failed, loads)
         self.runs.append(run)
         if not self.check and source.form == forms.CHECK:
             self.check = entry.entry_point(self.test.solution, source.text)
@@ -208,13 +208,13 @@ class Trial:
         self.why = run.ending(end)
         if run.ledger.running in left:
             outcome = "timeout" if run.timed_out else "killed"
-            self._heard(run.ledger.settle(run.ledger.running, outcome, self.why, time.monotonic()))
+            self._receive(run.ledger.settle(run.ledger.running, outcome, self.why, time.monotonic()))
         elif run.ledger.running or len(self.results) == before:
             return False  # a canary, or nothing of what was asked for came about
         more = len(self.results) < len(self.plan.ids) and time.monotonic() < end and not run.flooded
         return more and not self._has_failed() and (self.patient or not run.timed_out)
 
-    def _heard(self, result: TestResult) -> None:
+    def _receive(self, result: TestResult) -> None:
         if result.outcome == "killed" and self.runs and (words := self.runs[-1].how_it_ended()):
             result = replace(result, why=words)
         self.results[result.id] = shown = replace(result, id=self.plan.shown.get(result.id, result.id))
@@ -240,7 +240,7 @@ class Trial:
             outcome = "killed"
         for name in self.plan.ids:
             if name not in self.results:
-                self._heard(TestResult(name, outcome, self.why))
+                self._receive(TestResult(name, outcome, self.why))
 
     def _report(self, verdict: str, seconds: float) -> Report:
         tests = tuple(self.results[name] for name in self.plan.ids)
@@ -254,7 +254,7 @@ class Trial:
             self.mode,
             why,
             tests,
-            self.held.lamps(self.mode),
+            self.held.isolation(self.mode),
             round(seconds, 3),
             max((run.peak_mib for run in self.runs if run.peak_mib is not None), default=None),
             self.runs[0].output if self.runs else "",
@@ -282,7 +282,7 @@ class _Run:
 
     def __init__(
         self,
-        held: Held,
+        held: IsolationCheck,
         store: Store,
         ledger: Ledger,
         limit_s: float,
@@ -309,7 +309,7 @@ class _Run:
         try:
             self.ledger.take(pair.hello, time.monotonic())
             await pair.give(task, self.ledger.key, max(end - time.monotonic(), 1.0))
-            while line := await pair.main.hear(min(self._limit(), end - time.monotonic())):
+            while line := await pair.main.read_line(min(self._limit(), end - time.monotonic())):
                 result = self.ledger.take(line, time.monotonic())
                 if self.ledger.loading_s and self.libraries:  # none of the candidate's time
                     self.waited_s, end = self.waited_s + self.ledger.loading_s, end + self.ledger.loading_s
@@ -333,8 +333,8 @@ class _Run:
     def _limit(self) -> float:
         """Seconds that the box may be silent now."""
         if self.ledger.running:
-            apart = self._pair is not None and self._pair.candidate is not None and not self.ledger.late
-            return self.limit_s + (OWN_S if apart else 0.0)
+            separate = self._pair is not None and self._pair.candidate is not None and not self.ledger.late
+            return self.limit_s + (OWN_S if separate else 0.0)
         if self.ledger.stage == "imported" and self.libraries:
             return max(self.limit_s * IMPORTS, LISTING_S)
         return max(self.limit_s * IMPORTS, _CLOSING_S)
@@ -364,7 +364,7 @@ class _Run:
         return f"The candidate ended the process {when}".rstrip() + "."
 
 
-async def can_fail(test: Test, plan: Plan, held: Held, store: Store) -> bool:
+async def can_fail(test: RunTests, plan: Plan, held: IsolationCheck, store: Store) -> bool:
     """Whether there is a candidate that does nothing with which the tests do not pass. Tried once for a plan."""
     async with plan.proving:
         if plan.proved is None:

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from engine.sampler.row import Row
-from engine.sampler.sampling import Distributions, Place
-from engine.sampler.streams import sent
+from engine.sampler.sampling import Distributions, SamplingPoint
+from engine.sampler.streams import to_device
 from kernels.acceptance.torch import coupled, draw_draft, rejection
 from kernels.philox import DRAFT, TOKEN
 
@@ -42,7 +42,7 @@ class Proposals:
         q = self.q
         if q is not None:
             stays = [at < count for row, count in zip(self.tokens, keep, strict=True) for at in range(len(row))]
-            index = sent(torch.tensor(stays, dtype=torch.bool).nonzero()[:, 0], q.ids.device)
+            index = to_device(torch.tensor(stays, dtype=torch.bool).nonzero()[:, 0], q.ids.device)
             q = Distributions(q.ids[index], q.log_probs[index])
         survival = self.survival and [
             chances and chances[:count] for chances, count in zip(self.survival, keep, strict=True)
@@ -57,7 +57,7 @@ class VerifyLine:
     drafts: Tensor  # the draft that was guessed to follow each position, -1 at a row's last
     rows: Tensor
     counter: Counter
-    places: list[Place]  # what each position's distribution depends on besides the logits
+    places: list[SamplingPoint]  # what each position's distribution depends on besides the logits
     drawn: Tensor | None = None  # bool: whether the draft came from q; None where no draft did
 
     @classmethod
@@ -67,7 +67,7 @@ class VerifyLine:
             for index, (row, tokens) in enumerate(zip(rows, proposals.tokens, strict=True))
             for offset, draft in enumerate([*tokens, -1])
         ]
-        drafts, owners, seeds, candidates, positions = sent(torch.tensor(entries).T.contiguous(), device)
+        drafts, owners, seeds, candidates, positions = to_device(torch.tensor(entries).T.contiguous(), device)
         places = [
             row.place(tokens[:count])
             for row, tokens in zip(rows, proposals.tokens, strict=True)
@@ -78,14 +78,14 @@ class VerifyLine:
             of_row = [
                 proposals.drawn(row) for row, tokens in enumerate(proposals.tokens) for _ in range(len(tokens) + 1)
             ]
-            drawn = sent(torch.tensor(of_row), device)
+            drawn = to_device(torch.tensor(of_row), device)
         return cls(drafts, owners, (seeds, candidates, positions), places, drawn)
 
 
 def counter_of(rows: Sequence[Row], ahead: Sequence[int], device: torch.device) -> Counter:
     """The counter of the token ``ahead[b]`` places after row b's next one."""
     entries = [(row.seed, row.candidate, row.position + n) for row, n in zip(rows, ahead, strict=True)]
-    seeds, candidates, positions = sent(torch.tensor(entries).T.contiguous(), device)
+    seeds, candidates, positions = to_device(torch.tensor(entries).T.contiguous(), device)
     return seeds, candidates, positions
 
 

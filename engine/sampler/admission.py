@@ -36,7 +36,7 @@ class Admission:
         return bool(self.waiting) and self._free(active) > 0
 
     def add(self, candidates: Iterable[int], widths: Widths) -> None:
-        """More were asked for, and ``widths`` chosen anew. What the memory does not hold, it holds no better now."""
+        """More were asked for, and ``widths`` chosen again. What the memory does not hold, it holds no better now."""
         self.waiting += candidates
         self._widths = widths
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-from engine.sampler.recall import Match, Segment
+from engine.sampler.prefix_reuse import PrefixMatch, Segment
 from kernels.attention import native
 from kernels.attention.torch import prefix_suffix_attention, visibility
 
@@ -30,7 +30,7 @@ PADDING = 2  # padded queries that cost about as much as one more call of the at
 
 
 @dataclass(frozen=True)
-class Stretch:
+class RowGroup:
     """Neighbouring rows of a step that attend in one call, each with ``width`` queries, padding included.
 
     ``tokens``: where the rows' queries lie in the packed line. ``places``: row within the stretch and offset of each
@@ -58,7 +58,7 @@ class Stretch:
         return out.flatten(0, 1) if self.places is None else out[self.places]
 
 
-def stretches(counts: Sequence[int], device: torch.device) -> list[Stretch]:
+def row_groups(counts: Sequence[int], device: torch.device) -> list[RowGroup]:
     """Cut the rows where padding them to one width would cost more than another call does."""
     edges, start, width, total = [0], 0, 0, 0
     for row, count in enumerate(counts):
@@ -73,7 +73,7 @@ def stretches(counts: Sequence[int], device: torch.device) -> list[Stretch]:
         if min(own) < max(own):
             rows, offsets = _places(own)
             places = torch.tensor(rows, device=device), torch.tensor(offsets, device=device)
-        found.append(Stretch(slice(first, last), slice(token, token + sum(own)), max(own), places))
+        found.append(RowGroup(slice(first, last), slice(token, token + sum(own)), max(own), places))
         token += sum(own)
     return found
 
@@ -106,9 +106,9 @@ class Step:
         self._masks: dict[tuple[int, int | None, torch.dtype], Tensor] = {}
 
     @cached_property
-    def stretches(self) -> list[Stretch]:
+    def row_groups(self) -> list[RowGroup]:
         """For attention in torch: which rows of a packed line attend together."""
-        return stretches(self._counts, self.grid.device)
+        return row_groups(self._counts, self.grid.device)
 
     @property
     def positions(self) -> Tensor:
@@ -241,7 +241,7 @@ class RaggedCache(Cache):
         """Copies of a row's first slots, all layers."""
         return [layer.take(row, length) for layer in self.layers]
 
-    def resume(self, match: Match) -> None:
+    def resume(self, match: PrefixMatch) -> None:
         """Make what is known of the next prompt its prefix: a beginning of the last one, and of an answer to it."""
         for index, layer in enumerate(self.layers):
             layer.empty()
@@ -251,7 +251,7 @@ class RaggedCache(Cache):
                 layer.extend((keys[:, :, : match.answer], values[:, :, : match.answer]))
         self.prefix_length = match.prompt + match.answer
 
-    def stretch_prefix(self, length: int) -> None:
+    def extend_prefix(self, length: int) -> None:
         """Pretend that the prompt had ``length`` tokens: what is there, over and over. To measure, not to answer."""
         index = torch.arange(length) % self.prefix_length
         for layer in self.layers:
@@ -283,7 +283,7 @@ class RaggedCache(Cache):
 
         if not step.packed:
             return attend(query, slice(0, step.batch)).transpose(1, 2).contiguous()
-        parts = [part.scatter(attend(part.gather(query), part.rows)) for part in step.stretches]
+        parts = [part.scatter(attend(part.gather(query), part.rows)) for part in step.row_groups]
         return (parts[0] if len(parts) == 1 else torch.cat(parts))[None]
 
     def _attend_compiled(

@@ -192,7 +192,7 @@ def better(old: CostTable, new: CostTable) -> CostTable:
 
 def _fastest(model: RaggedModel, context: int, sizes: Sequence[int], between: Callable[[], None]) -> dict[int, float]:
     model.prefill(list(range(1, CONTEXT + 1)))
-    model.cache.stretch_prefix(context)
+    model.cache.extend_prefix(context)
     seconds = dict.fromkeys(sizes, float("inf"))
     for size in list(sizes) * REPEATS:  # round after round, so that a disturbance does not hit one size only
         between()

@@ -15,7 +15,7 @@ from engine.sampler.acceptance import AcceptanceRule, Proposals, VerifyLine
 from engine.sampler.cost_table import CostTable
 from engine.sampler.drafters import Drafter
 from engine.sampler.forward_pass import Pass
-from engine.sampler.policies import Outcome, Policy, StepTimes
+from engine.sampler.policies import DraftOutcome, Policy, StepTimes
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.row import Row
 from engine.sampler.streams import Stopwatch
@@ -37,7 +37,7 @@ class StepRecord:
 
 
 @dataclass(frozen=True)
-class Flight:
+class InFlightStep:
     """A step that was launched and not yet committed: which rows, what was guessed, and the verdict to come."""
 
     rows: list[Row]
@@ -51,7 +51,7 @@ class Flight:
 class Decoder:
     """The rows of one run. Rows come and go between steps; what a row says depends on no other row.
 
-    A step that was launched before they do is forgotten and launched anew: it has changed nothing that lasts.
+    A step that was launched before they do is forgotten and launched again: it has changed nothing that lasts.
     """
 
     def __init__(
@@ -65,14 +65,14 @@ class Decoder:
         self.target, self.drafter, self.policy, self.rule = target, drafter, policy, rule
         self.costs = costs  # learns from every step, whichever policy decides its size
         self.rows: list[Row] = []
-        self._flight: Flight | None = None
+        self._in_flight: InFlightStep | None = None
 
     def join(self, rows: Sequence[Row], prompt: Pass) -> None:
         """New rows start behind the prompt; each draws its first token from the pass over the prompt's last token.
 
         A row that was taken out by ``release`` goes on where it was.
         """
-        self._flight = None
+        self._in_flight = None
         back, new = [row for row in rows if row.tokens], [row for row in rows if not row.tokens]
         if back:
             self._read_again(back)
@@ -106,7 +106,7 @@ class Decoder:
 
     def release(self) -> list[Row]:
         """Take every row out and let its memory go, and the drafter's."""
-        rows, self.rows, self._flight = self.rows, [], None
+        rows, self.rows, self._in_flight = self.rows, [], None
         self.target.release()
         self.drafter.release()
         return rows
@@ -115,7 +115,7 @@ class Decoder:
         """Take the ended rows out of the batch, and give them back."""
         ended = [row for row in self.rows if row.stop_reason]
         if ended:
-            self._flight = None
+            self._in_flight = None
             staying = [index for index, row in enumerate(self.rows) if not row.stop_reason]
             for index, row in enumerate(self.rows):
                 if row.stop_reason and row.tokens:
@@ -141,23 +141,23 @@ class Decoder:
         )
         verdict = self._verify(rows, proposals, verified)
         verifying.stop()
-        self._flight = Flight(rows, proposals, verdict, verified, drafted - start, verifying)
+        self._in_flight = InFlightStep(rows, proposals, verdict, verified, drafted - start, verifying)
 
     @torch.inference_mode()
     def step(self) -> StepRecord:
         """Every row gains at least one token; those that end stay until ``leave``."""
-        if self._flight is None:
+        if self._in_flight is None:
             self.launch()
-        flight, self._flight = self._flight, None
-        assert flight is not None
-        rows, tokens = flight.rows, flight.proposals.tokens
+        in_flight, self._in_flight = self._in_flight, None
+        assert in_flight is not None
+        rows, tokens = in_flight.rows, in_flight.proposals.tokens
         before = sum(len(row.tokens) for row in rows)
-        verdict = flight.verdict.wait()
+        verdict = in_flight.verdict.wait()
         arrived = time.perf_counter()
-        outcomes = self._commit(rows, flight.proposals, verdict)
-        self._show(rows, flight.proposals, verdict, flight.verified)
-        verify = flight.verifying.seconds + time.perf_counter() - arrived
-        times = StepTimes(draft=flight.draft_seconds, verify=verify)
+        outcomes = self._commit(rows, in_flight.proposals, verdict)
+        self._show(rows, in_flight.proposals, verdict, in_flight.verified)
+        verify = in_flight.verifying.seconds + time.perf_counter() - arrived
+        times = StepTimes(draft=in_flight.draft_seconds, verify=verify)
         self.policy.observe(
             [outcome for row, outcome in zip(rows, outcomes, strict=True) if not row.stop_reason], times
         )
@@ -183,14 +183,14 @@ class Decoder:
         line = VerifyLine.of(rows, proposals, verified.logits.device)
         return self.target.verifier.verify(verified.logits, line, len(rows), proposals.q, self.rule)
 
-    def _commit(self, rows: Sequence[Row], proposals: Proposals, verdict: Verdict) -> list[Outcome]:
+    def _commit(self, rows: Sequence[Row], proposals: Proposals, verdict: Verdict) -> list[DraftOutcome]:
         """Give each row the drafts that stay and the target's next token."""
         outcomes, start = [], 0
         for index, (row, drafts, count, token) in enumerate(
             zip(rows, proposals.tokens, verdict.accepted, verdict.tokens, strict=True)
         ):
             row.commit([*drafts[:count], token], verdict.scores[start : start + count + 1], proposed=len(drafts))
-            outcomes.append(Outcome(row.candidate, len(drafts), count, drawn=proposals.drawn(index)))
+            outcomes.append(DraftOutcome(row.candidate, len(drafts), count, drawn=proposals.drawn(index)))
             start += len(drafts) + 1
         return outcomes
 

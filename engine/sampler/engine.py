@@ -44,7 +44,7 @@ from engine.sampler.drafters.draft_model import drafter_over
 from engine.sampler.drafters.ngrams import table_for
 from engine.sampler.drafters.speculator import speculator_for
 from engine.sampler.faults import is_out_of_memory, kind_of, sentence_for
-from engine.sampler.generation import Generation
+from engine.sampler.generation import SamplerRun
 from engine.sampler.names import RULES
 from engine.sampler.pair import LoadedPair
 from engine.sampler.policies import open_policy
@@ -192,7 +192,7 @@ class SamplerEngine:
             except Exception as error:
                 if not is_out_of_memory(error):
                     raise
-                # The target alone gives the same text; the person is told why it comes more slowly.
+                # The target alone gives the same text; the user is told why it comes more slowly.
                 why = error if isinstance(error, BasslineError) else sentence_for(error, "loading it")
                 pair.note = " ".join(filter(None, (pair.note, f"Running without draft model: {why}")))
         return pair
@@ -258,7 +258,7 @@ class SamplerEngine:
             return
         pair, watch = self._pair, Disturbance()
         known, note = pair.costs.lessons, pair.ragged.note
-        outcome = Generation(message, pair.target, pair.context, decoder, self._mailbox, emit).execute()
+        outcome = SamplerRun(message, pair.target, pair.context, decoder, self._mailbox, emit).execute()
         if is_busy(watch.share()):
             pair.costs.lessons = known  # such steps teach about their own moment, not about the next
         else:

@@ -2,7 +2,7 @@
 
 Everything that changes from step to step (tokens, rows, slots, positions, lengths) is a number on the device, copied
 there in one piece. The room is fixed instead: rows, slots per row, tokens of prompt. It is made from what a run is
-known to need; where that turns out too little, larger room is made and graphs are captured anew.
+known to need; where that turns out too little, larger room is made and graphs are captured again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from engine.models.room import Room
 from engine.sampler.cache import RaggedCache, RaggedLayer, Step
-from engine.sampler.recall import Match
-from engine.sampler.streams import sent
+from engine.sampler.prefix_reuse import PrefixMatch
+from engine.sampler.streams import to_device
 
 Pair = tuple[Tensor, Tensor]  # keys and values
 Attention = Callable[..., Tensor]  # see ``kernels.attention.torch.packed_attention``
@@ -162,7 +162,7 @@ class FixedLayer(RaggedLayer):
     @torch.inference_mode()
     def keep(self, rows: Sequence[int]) -> None:
         if self.is_initialized and list(rows) != list(range(len(rows))):
-            index = sent(torch.tensor(rows, dtype=torch.long), self.keys.device)
+            index = to_device(torch.tensor(rows, dtype=torch.long), self.keys.device)
             for slabs in (self.keys, self.values):
                 slabs[: len(rows)] = slabs[index]
 
@@ -200,7 +200,7 @@ class FixedCache(RaggedCache):
                 layer.resize(room)
             self.room = room  # not before: where memory runs out half-way, the old room fits into every layer
 
-    def resume(self, match: Match) -> None:
+    def resume(self, match: PrefixMatch) -> None:
         """A prompt is coming: until it is frozen, tokens go to its store."""
         super().resume(match)
         self.is_reading = True
@@ -220,7 +220,7 @@ class FixedCache(RaggedCache):
 
     def forget(self) -> None:
         """Neither prompt nor rows; the room stays."""
-        self.resume(Match(0))
+        self.resume(PrefixMatch(0))
 
     def attend(self, module: nn.Module, query: Tensor, key: Tensor, value: Tensor, options: dict[str, Any]) -> Tensor:
         """See ``RaggedCache.attend``; lengths are read where the kernel runs."""

@@ -42,7 +42,7 @@ class PromptTooLong(BasslineError):
     """The prompt leaves no room for an answer."""
 
 
-class Generation:
+class SamplerRun:
     """Decodes one request with a decoder made for it, and tells everything as events."""
 
     def __init__(

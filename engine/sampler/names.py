@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Entry(Generic[T]):
+class RegisteredName(Generic[T]):
     """``factory``: what opens it, or where that is found, "module:attribute". ``argument``: a pattern for what follows
     ``name:``, empty if nothing may; ``form``: how to write it all; ``hint``: what to know about the argument."""
 
@@ -41,12 +41,12 @@ class Registry(Generic[T]):
 
     def __init__(self, kind: str):
         self.kind = kind
-        self.entries: dict[str, Entry[T]] = {}
+        self.entries: dict[str, RegisteredName[T]] = {}
 
     def add(self, name: str, factory: T | str, *, argument: str = "", form: str = "", hint: str = "") -> None:
         if name in self.entries:
             raise ValueError(f"{self.kind} {name!r} is registered already.")
-        self.entries[name] = Entry(factory, argument, form or name, hint)
+        self.entries[name] = RegisteredName(factory, argument, form or name, hint)
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ class Registry(Generic[T]):
         """The factory that ``text`` names, and the argument behind its colon. Raises BadRequest."""
         return self._entry(text).load(), text.partition(":")[2]
 
-    def _entry(self, text: str) -> Entry[T]:
+    def _entry(self, text: str) -> RegisteredName[T]:
         name, colon, argument = text.partition(":")
         entry = self.entries.get(name)
         if entry is None or bool(colon) != bool(entry.argument) or re.fullmatch(entry.argument, argument) is None:

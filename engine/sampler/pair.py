@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from engine.models.loaded import LoadedModel
+from engine.models.loaded_model import LoadedModel
 from engine.sampler.cost_table import CostTable
 from engine.sampler.drafters.copies import History
 from engine.sampler.drafters.ngrams import Ngrams

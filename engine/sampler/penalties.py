@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from engine.contract import Sampling
-from engine.sampler.streams import sent
+from engine.sampler.streams import to_device
 
 
 def has_penalty(sampling: Sampling) -> bool:
     return sampling.repetition_penalty != 1 or sampling.presence_penalty != 0 or sampling.frequency_penalty != 0
 
 
-class Said:
+class TokenCounts:
     """How often each id occurs in a row's answer; ids of its prompt only count 0 times, but count as seen."""
 
     def __init__(self, prompt: Sequence[int], answer: list[int]):
@@ -44,7 +44,7 @@ class Said:
         return self._listed
 
 
-def penalised(logits: Tensor, places: Sequence[tuple[Sampling, Said | None, Sequence[int]]]) -> Tensor:
+def penalised(logits: Tensor, places: Sequence[tuple[Sampling, TokenCounts | None, Sequence[int]]]) -> Tensor:
     """A copy of ``logits`` ``[T, V]`` after the penalties of each position: its sampling, what was said, what is ahead.
 
     In float32 or wider. Only ids that were seen are touched. Ids at or above V are another model's and are left out.
@@ -52,12 +52,12 @@ def penalised(logits: Tensor, places: Sequence[tuple[Sampling, Said | None, Sequ
     """
     changed = logits.to(torch.promote_types(logits.dtype, torch.float32), copy=True)
     strengths = [(s.repetition_penalty, s.frequency_penalty, s.presence_penalty) for s, _, _ in places]
-    on_device = sent(torch.tensor(strengths, dtype=changed.dtype), logits.device)
+    on_device = to_device(torch.tensor(strengths, dtype=changed.dtype), logits.device)
     # The drafts ahead come second: where they repeat what was said before, theirs is the count that holds.
-    for entries in (_said(places), _ahead(places)):
+    for entries in (_count_tokens(places), _ahead(places)):
         inside = entries[:, entries[1] < logits.shape[1]]
         if inside.shape[1]:
-            at, ids, times = sent(inside.contiguous(), logits.device)
+            at, ids, times = to_device(inside.contiguous(), logits.device)
             _write(changed, logits, at, ids, times, on_device)
     return changed
 
@@ -70,21 +70,21 @@ def _write(out: Tensor, logits: Tensor, at: Tensor, ids: Tensor, times: Tensor, 
     out[at, ids] = seen - (frequency * times + presence * (times > 0))
 
 
-def _said(places: Sequence[tuple[Sampling, Said | None, Sequence[int]]]) -> Tensor:
+def _count_tokens(places: Sequence[tuple[Sampling, TokenCounts | None, Sequence[int]]]) -> Tensor:
     """Position, id and count of all that rows have said: int64 ``[3, N]``, once for each of a row's positions."""
     parts = [torch.empty(3, 0, dtype=torch.long)]
-    for at, (sampling, said, _) in enumerate(places):
-        if said is not None and has_penalty(sampling):
-            ids, times = said.listed()
+    for at, (sampling, counted, _) in enumerate(places):
+        if counted is not None and has_penalty(sampling):
+            ids, times = counted.listed()
             parts.append(torch.stack([torch.full_like(ids, at), ids, times]))
     return torch.cat(parts, dim=1)
 
 
-def _ahead(places: Sequence[tuple[Sampling, Said | None, Sequence[int]]]) -> Tensor:
+def _ahead(places: Sequence[tuple[Sampling, TokenCounts | None, Sequence[int]]]) -> Tensor:
     """The same of the drafts ahead of each position: counts with what was said before."""
     entries = []
-    for at, (sampling, said, ahead) in enumerate(places):
-        if said is not None and has_penalty(sampling):
-            counts = said.counts()
+    for at, (sampling, counted, ahead) in enumerate(places):
+        if counted is not None and has_penalty(sampling):
+            counts = counted.counts()
             entries += [(at, id_, counts.get(id_, 0) + times) for id_, times in Counter(ahead).items()]
     return torch.tensor(entries, dtype=torch.long).reshape(-1, 3).T

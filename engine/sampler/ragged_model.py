@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from engine.models.causal_lm import CausalLM
 from engine.sampler.cache import ATTENTION_NAME, RaggedCache, Step, forward_over
 from engine.sampler.forward_pass import NO_FEATURES, Features, Pass
-from engine.sampler.recall import Recall
+from engine.sampler.prefix_reuse import PrefixReuse
 from engine.sampler.verdict import HostVerifier, Verifier
 from kernels.elementwise import compile_elementwise
 from kernels.float_linear import make_rows_independent
@@ -69,7 +69,7 @@ class RaggedModel:
 
     def forget_prompt(self) -> None:
         """Nothing of the last run is gone on from."""
-        self._recall = Recall()
+        self._recall = PrefixReuse()
 
     @property
     def place(self) -> str:
@@ -112,10 +112,10 @@ class RaggedModel:
     ) -> Pass | None:
         """Read the prompt once, as a batch of one, and share its keys and values with all rows to come.
 
-        What it has in common with the last prompt and an answer to it is not read again (see ``Recall``).
+        What it has in common with the last prompt and an answer to it is not read again (see ``PrefixReuse``).
         Returns the pass over its last token, ``[1, V]``; None if ``between_chunks(tokens read)`` said to stop.
         """
-        match, self._recall = self._recall.match(prompt), Recall()
+        match, self._recall = self._recall.match(prompt), PrefixReuse()
         self.cache.resume(match)
         last = None
         for start in range(self.prompt_length, len(prompt), self.chunk):
@@ -125,7 +125,7 @@ class RaggedModel:
                 self.clear()
                 return None
         self.cache.freeze(len(prompt))
-        self._recall = Recall(prompt)
+        self._recall = PrefixReuse(prompt)
         return last
 
     @torch.inference_mode()

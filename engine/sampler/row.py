@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from engine.contract import Sampling
 from engine.sampler.detokenizer import Decode, Detokenizer
-from engine.sampler.penalties import Said
-from engine.sampler.sampling import Place
+from engine.sampler.penalties import TokenCounts
+from engine.sampler.sampling import SamplingPoint
 from engine.sampler.stopping import Limits
 from engine.text_end import TextEnd
 
 
 @dataclass(frozen=True)
-class Block:
+class DraftSpan:
     """One commit: tokens of the row before it, drafts that were verified for it, and those of them that stayed."""
 
     start: int
@@ -48,9 +48,9 @@ class Row:
         self._text_end = TextEnd(self.limits.stop, self.limits.code_stop, self.limits.before, self.limits.thinking)
         self._text = ""
         self._unread: list[int] = []  # tokens that are not text yet
-        self._blocks: list[Block] = []
+        self._blocks: list[DraftSpan] = []
         self._reach: list[int] = []  # characters of text that each token and those before it make
-        self._said = Said(self.prompt, self.tokens)
+        self._counts = TokenCounts(self.prompt, self.tokens)
 
     @property
     def text(self) -> str:
@@ -71,9 +71,9 @@ class Row:
         """Tokens that may still follow."""
         return self.limits.max_tokens - len(self.tokens)
 
-    def place(self, ahead: Sequence[int] = ()) -> Place:
+    def place(self, ahead: Sequence[int] = ()) -> SamplingPoint:
         """What the distribution of the token behind ``ahead``, drafts that follow the row, depends on."""
-        return Place(self.sampling, self._said, ahead)
+        return SamplingPoint(self.sampling, self._counts, ahead)
 
     @property
     def mean_log_prob(self) -> float | None:
@@ -81,7 +81,7 @@ class Row:
 
     def commit(self, tokens: list[int], log_probs: list[float], proposed: int = 0) -> None:
         """Append the accepted drafts and the target's own token, up to the cut; all but the last were drafts."""
-        self._blocks.append(Block(len(self.tokens), proposed, accepted=len(tokens) - 1))
+        self._blocks.append(DraftSpan(len(self.tokens), proposed, accepted=len(tokens) - 1))
         self.proposed += proposed
         self.accepted += len(tokens) - 1
         for token, log_prob in zip(tokens, log_probs, strict=True):

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from engine.contract import Sampling
-from engine.sampler.penalties import Said, has_penalty, penalised
-from kernels.survey import CHUNK, Survey, survey
+from engine.sampler.penalties import TokenCounts, has_penalty, penalised
+from kernels.logit_stats import CHUNK, LogitStats, logit_stats
 
 FIRST_WIDTH = 64  # ids looked at first; the nucleus of a language model rarely needs more
 BINS, SPAN = 4096, 32.0  # of a histogram over logits: bins, and how far below the largest it reaches
@@ -30,19 +30,19 @@ class Distributions:
 
 
 @dataclass(frozen=True)
-class Place:
+class SamplingPoint:
     """One position to draw for: how, and after what.
 
-    ``said``: what the row has committed, None if nothing is known of it; ``ahead``: the drafts between that and this
+    ``counts``: what the row has committed, None if nothing is known of it; ``ahead``: the drafts between that and this
     position. Both matter to penalties only.
     """
 
     sampling: Sampling
-    said: Said | None = None
+    counts: TokenCounts | None = None
     ahead: Sequence[int] = ()
 
 
-def distributions(logits: Tensor, places: Sampling | Sequence[Place]) -> Distributions:
+def distributions(logits: Tensor, places: Sampling | Sequence[SamplingPoint]) -> Distributions:
     """Penalties, temperature, then top-k, top-p and min-p, over ``logits`` ``[T, V]``; in float32 or wider.
 
     ``places``: one for each position; or one ``Sampling`` for all of them, where there is nothing to penalise.
@@ -51,10 +51,10 @@ def distributions(logits: Tensor, places: Sampling | Sequence[Place]) -> Distrib
     """
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     if isinstance(places, Sampling):
-        places = [Place(places)] * len(logits)
+        places = [SamplingPoint(places)] * len(logits)
     are_own = not any(has_penalty(place.sampling) for place in places)
     if not are_own:
-        logits = penalised(logits, [(place.sampling, place.said, place.ahead) for place in places])
+        logits = penalised(logits, [(place.sampling, place.counts, place.ahead) for place in places])
     samplings = [place.sampling for place in places]
     if all(sampling.temperature == 0 for sampling in samplings):
         ids = logits.argmax(-1, keepdim=True)
@@ -63,7 +63,7 @@ def distributions(logits: Tensor, places: Sampling | Sequence[Place]) -> Distrib
     if not any(map(_truncates, samplings)):
         ids = torch.arange(logits.shape[1], device=logits.device).expand(logits.shape)
         return Distributions(ids, torch.log_softmax(logits / temperatures, -1))
-    seen = survey(logits, 1 / temperatures[:, 0])
+    seen = logit_stats(logits, 1 / temperatures[:, 0])
     kept, ids = _truncated(logits, temperatures, seen, samplings)
     return Distributions(ids, torch.log_softmax(kept, -1), seen.total if are_own else None)
 
@@ -78,7 +78,7 @@ def _column(values: Sequence[float], like: Tensor) -> Tensor:
 
 
 def _truncated(
-    logits: Tensor, temperatures: Tensor, seen: Survey, samplings: Sequence[Sampling]
+    logits: Tensor, temperatures: Tensor, seen: LogitStats, samplings: Sequence[Sampling]
 ) -> tuple[Tensor, Tensor]:
     """The logits ``[T, K]``, divided by ``temperatures`` ``[T, 1]``, that survive every cut, -inf where they did not;
     and their ids.

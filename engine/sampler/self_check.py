@@ -44,9 +44,9 @@ def refuse_by_name(module: CausalLM, name: str) -> None:
 def longest_context(module: CausalLM, context: int) -> int:
     """``context``, or the length at which one row's RoPE would start to change another's."""
     config = module.config.get_text_config()
-    said = getattr(config, "rope_parameters", None) or {}
-    by_kind = [kind for kind in said.values() if isinstance(kind, dict)]  # of layer, where they differ in this
-    for rope in by_kind or [said]:
+    declared = getattr(config, "rope_parameters", None) or {}
+    by_kind = [kind for kind in declared.values() if isinstance(kind, dict)]  # of layer, where they differ in this
+    for rope in by_kind or [declared]:
         if rope.get("rope_type") in UNBATCHABLE_ROPE:
             original = rope.get("original_max_position_embeddings") or config.max_position_embeddings
             context = min(context, int(original))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 
-def sent(values: Tensor, device: torch.device) -> Tensor:
+def to_device(values: Tensor, device: torch.device) -> Tensor:
     """A copy of the host's ``values`` on ``device``, in order with what is asked of it; a GPU is not waited for.
 
     Memory that is not pinned would make the host wait for everything the GPU has yet to do.
@@ -17,7 +17,7 @@ def sent(values: Tensor, device: torch.device) -> Tensor:
     return values.to(device, non_blocking=True)
 
 
-class Fetched:
+class HostCopy:
     """A tensor on its way to the host: the copy is ordered, and what was asked of the GPU later does not delay it."""
 
     def __init__(self, values: Tensor):

@@ -16,7 +16,7 @@ from engine.models.room import TOKENS_PER_ROW
 from engine.sampler.acceptance import AcceptanceRule, Coupled, Rejection, VerifyLine
 from engine.sampler.device_model import DeviceModel
 from engine.sampler.ragged_model import RaggedModel
-from engine.sampler.sampling import Distributions, Place, distributions
+from engine.sampler.sampling import Distributions, SamplingPoint, distributions
 from engine.sampler.self_check import TOLERANCE
 from engine.sampler.verdict import DeviceVerifier, HostVerifier, Verdict, cuts_of_places
 from kernels.philox import DRAFT
@@ -124,7 +124,7 @@ def _lines(rows: int) -> list[list[int]]:
 
 
 def compare_verdicts(logits: Tensor, rule: AcceptanceRule, is_drawn: bool) -> None:
-    """Rows of ``JUDGED`` positions, judged by the kernels and by plain PyTorch. Raises WrongNumbers."""
+    """Rows of ``ALWAYS_GUESSED`` positions, judged by the kernels and by plain PyTorch. Raises WrongNumbers."""
     at = torch.arange(len(logits), device=logits.device)
     row, offset = at // JUDGED, at % JUDGED
     guessed = offset < JUDGED - 1
@@ -136,7 +136,7 @@ def compare_verdicts(logits: Tensor, rule: AcceptanceRule, is_drawn: bool) -> No
             Distributions(drawn.ids[guessed], drawn.log_probs[guessed]),
         )
     counter = (torch.full_like(at, 7), row + 1, offset + PROMPT)
-    line = VerifyLine(drafts.masked_fill(~guessed, -1), row, counter, [Place(SAMPLING)] * len(logits))
+    line = VerifyLine(drafts.masked_fill(~guessed, -1), row, counter, [SamplingPoint(SAMPLING)] * len(logits))
     rows = len(logits) // JUDGED
     got, want = (verifier.verify(logits, line, rows, q, rule).wait() for verifier in (DeviceVerifier(), HostVerifier()))
     # Of eight rows one may lie so near an edge that the last bit of a sum decides.
@@ -157,7 +157,10 @@ def compare_drawn(logits: Tensor) -> None:
     from kernels.acceptance.triton import Counter, draw
 
     at = torch.arange(len(logits), device=logits.device)
-    counter, cuts = Counter(at + 7, at + 1, at + PROMPT), cuts_of_places([Place(SAMPLING)] * len(at), logits.device)
+    counter, cuts = (
+        Counter(at + 7, at + 1, at + PROMPT),
+        cuts_of_places([SamplingPoint(SAMPLING)] * len(at), logits.device),
+    )
     got = draw(logits, cuts, counter, DRAFT).tokens
     want = Rejection().draw_draft(distributions(logits, SAMPLING), counter)
     if int((got != want).sum()) > len(at) // 8:

@@ -14,9 +14,9 @@ from torch import Tensor
 from engine.contract import Sampling
 from engine.sampler.acceptance import AcceptanceRule, Coupled, VerifyLine
 from engine.sampler.penalties import has_penalty, penalised
-from engine.sampler.sampling import Distributions, Place, distributions
-from engine.sampler.streams import Fetched, sent
-from kernels.survey import survey
+from engine.sampler.sampling import Distributions, SamplingPoint, distributions
+from engine.sampler.streams import HostCopy, to_device
+from kernels.logit_stats import logit_stats
 
 if TYPE_CHECKING:
     from kernels.acceptance.triton import Drawn
@@ -47,7 +47,7 @@ class Verdict:
 class DeviceVerdict:
     """A verdict that a GPU is at work on: int32 ``[2 B + T]`` as ``kernels.acceptance.triton.accept`` leaves it."""
 
-    result: Fetched
+    result: HostCopy
     rows: int
 
     def wait(self) -> Verdict:
@@ -90,7 +90,7 @@ def raw_log_probs(
     committed = line.drafts.clamp(min=0).scatter(0, starts + accepted, next_tokens)
     wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
     if totals is None:
-        totals = survey(wide, wide.new_ones(len(wide))).total
+        totals = logit_stats(wide, wide.new_ones(len(wide))).total
     return wide.gather(1, committed[:, None])[:, 0] - totals
 
 
@@ -117,7 +117,7 @@ class DeviceVerifier(Verifier):
             q=None if q is None or not rule.needs_q else drawn_from(q, line, logits.shape[1]),
             raw=None if adjusted is logits else logits,
         )
-        return DeviceVerdict(Fetched(result), rows)
+        return DeviceVerdict(HostCopy(result), rows)
 
 
 def drawn_from(q: Distributions, line: VerifyLine, vocabulary: int) -> "tuple[Drawn, Tensor] | None":
@@ -133,24 +133,24 @@ def drawn_from(q: Distributions, line: VerifyLine, vocabulary: int) -> "tuple[Dr
     return dense(q.ids, q.log_probs, vocabulary), places.int()
 
 
-def after_penalties(logits: Tensor, places: list[Place]) -> Tensor:
+def after_penalties(logits: Tensor, places: list[SamplingPoint]) -> Tensor:
     """The logits themselves where there is nothing to penalise."""
     if not any(has_penalty(place.sampling) for place in places):
         return logits
-    return penalised(logits, [(place.sampling, place.said, place.ahead) for place in places])
+    return penalised(logits, [(place.sampling, place.counts, place.ahead) for place in places])
 
 
-def cuts_of_places(places: list[Place], device: torch.device) -> Tensor:
+def cuts_of_places(places: list[SamplingPoint], device: torch.device) -> Tensor:
     from kernels.acceptance.triton import cuts_of
 
     samplings = (place.sampling for place in places)
     cuts = [(s.temperature, s.top_k, s.top_p, s.min_p) for s in samplings]
-    return sent(cuts_of(cuts, torch.device("cpu")), device)
+    return to_device(cuts_of(cuts, torch.device("cpu")), device)
 
 
 def choose(logits: Tensor, sampling: Sampling, verifier: Verifier) -> None:
     """Everything a verdict takes over ``logits`` ``[T, V]`` that answer nobody: to measure what it costs."""
     positions = torch.arange(len(logits), device=logits.device)
-    places, nothing = [Place(sampling)] * len(logits), torch.full_like(positions, -1)
+    places, nothing = [SamplingPoint(sampling)] * len(logits), torch.full_like(positions, -1)
     line = VerifyLine(nothing, positions, (positions, positions, positions), places)
     verifier.verify(logits, line, len(logits), None, Coupled()).wait()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from engine.selection.fences import ASIDE, MARKDOWN, PYTHON, lines_of
 from engine.selection.languages import EXTENSIONS
-from engine.selection.python_code import Python, parse_python
+from engine.selection.python_code import PythonCode, parse_python
 from engine.selection.repairs import new_side, replaced, without_entities, without_numbers
 from engine.selection.unfenced import dedented, python_in, typed_in
 
@@ -40,7 +40,7 @@ _SHOWS_USE = re.compile(
 
 
 @dataclass(frozen=True)
-class Block:
+class BlockChoice:
     """One block of an answer. ``caption``: the line of prose before it."""
 
     code: str
@@ -60,23 +60,23 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    block: Block
-    python: Python
+    block: BlockChoice
+    python: PythonCode
 
 
-def is_beside_the_point(block: Block) -> bool:
+def is_beside_the_point(block: BlockChoice) -> bool:
     """What nobody asked for as such: shell commands, printed output, imports alone, tests of what is yet to come."""
     if block.language in ASIDE or not block.code.strip():
         return True
-    python = Python.of(block.code) if block.maybe_python else None
+    python = PythonCode.of(block.code) if block.maybe_python else None
     return python is not None and (python.is_imports or python.is_tests)
 
 
-def defines_something(blocks: Iterable[Block]) -> bool:
+def defines_something(blocks: Iterable[BlockChoice]) -> bool:
     return any(part.python.definitions and not part.python.is_tests for part in _parsed(blocks))
 
 
-def chosen(blocks: Sequence[Block]) -> Block | None:
+def chosen(blocks: Sequence[BlockChoice]) -> BlockChoice | None:
     """The solution that these blocks make, as one block; None when none of them has code."""
     found = [block for block in blocks if block.code.strip()][:_MOST_BLOCKS]
     parts = _of_one_file(_parsed(found) or _parsed(map(_patched, found)))
@@ -93,16 +93,16 @@ def chosen(blocks: Sequence[Block]) -> Block | None:
     return max(named or found, key=lambda block: len(block.code), default=None)
 
 
-def _parsed(blocks: Iterable[Block]) -> list[_Part]:
+def _parsed(blocks: Iterable[BlockChoice]) -> list[_Part]:
     """Those blocks that are Python, as they stand or by a small repair; a class that goes on in a later block."""
     parts: list[_Part] = []
     for block in blocks:
         if not block.maybe_python or not block.code.strip() or block.language in ("bash", "sh", "shell", "diff"):
             continue
-        python = None if without_entities(block.code) else Python.of(block.code)
+        python = None if without_entities(block.code) else PythonCode.of(block.code)
         if python is None and parts and block.code[:1] in (" ", "\t"):
             longer = _ended(parts[-1].block.code) + "\n" + block.code
-            if python := Python.of(longer):
+            if python := PythonCode.of(longer):
                 parts[-1] = _Part(replace(parts[-1].block, code=longer), python)
                 continue
         if python is None:
@@ -113,22 +113,22 @@ def _parsed(blocks: Iterable[Block]) -> list[_Part]:
     return parts
 
 
-def _repaired(block: Block) -> tuple[Block, Python | None]:
+def _repaired(block: BlockChoice) -> tuple[BlockChoice, PythonCode | None]:
     """Code that stands too far in, is a transcript, or is written as something else."""
     versions = [without_entities(block.code), block.code, "".join(dedented(lines_of(block.code)))]
     versions += [typed_in(block.code), without_numbers(block.code), replaced(block.code)]
     if not block.closed:
         versions.append("\n".join(python_in(block.code)))  # prose follows, and no fence between
     for version in versions:
-        if version.strip() and (python := Python.of(version)):
+        if version.strip() and (python := PythonCode.of(version)):
             return replace(block, code=version), python
     return block, None
 
 
-def _patched(block: Block) -> Block:
+def _patched(block: BlockChoice) -> BlockChoice:
     """A diff as the code that it leads to."""
     is_diff = block.language in ("", "diff", "patch")
-    return Block(new_side(block.code), "python", block.closed, block.caption) if is_diff else block
+    return BlockChoice(new_side(block.code), "python", block.closed, block.caption) if is_diff else block
 
 
 def _of_one_file(parts: list[_Part]) -> list[_Part]:
@@ -140,7 +140,7 @@ def _of_one_file(parts: list[_Part]) -> list[_Part]:
         if shows or not python.definitions or not python.only_defines:
             continue
         code = python.without_imports_of(_union(p.python.definitions for p in parts if p is not part))
-        if code != part.block.code and (shorter := Python.of(code)):
+        if code != part.block.code and (shorter := PythonCode.of(code)):
             merged[at] = _Part(replace(part.block, code=code), shorter)
     return merged
 
@@ -174,7 +174,7 @@ def _with(steps: list[_Part], part: _Part) -> list[_Part]:
         if again & python.stubs:
             return steps  # only reminds of what is there
         whole = "\n".join(_ended(step.block.code) for step in steps)
-        roots = (Python.of(whole) or python).roots or defined
+        roots = (PythonCode.of(whole) or python).roots or defined
         if roots <= python.definitions and not python.needs & defined:
             return [*(step for step in steps if _gives(step, python.needs)), part]
         kept = (s for s in steps if not s.python.definitions <= python.definitions or _gives(s, python.needs))
@@ -237,7 +237,7 @@ def _script(parts: Sequence[_Part]) -> list[_Part]:
     return _completed(chosen_chain, parts)
 
 
-def _joined(parts: list[_Part]) -> Block:
+def _joined(parts: list[_Part]) -> BlockChoice:
     """All parts as one code that parses: in their order, but for what must be there before."""
     if len(parts) == 1:
         return parts[0].block
@@ -246,7 +246,7 @@ def _joined(parts: list[_Part]) -> Block:
     code = "\n".join(_ended(part.block.code) for part in ordered[:-1]) + "\n" + ordered[-1].block.code
     if parse_python(code) is None:  # too long together
         return max(parts, key=lambda part: len(part.block.code)).block
-    return Block(code, named, all(part.block.closed for part in parts))
+    return BlockChoice(code, named, all(part.block.closed for part in parts))
 
 
 def _in_order(parts: list[_Part]) -> list[_Part]:

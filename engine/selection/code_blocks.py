@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from engine.selection.choice import Block, chosen, defines_something
+from engine.selection.choice import BlockChoice, chosen, defines_something
 from engine.selection.fences import MARKDOWN, PYTHON
 from engine.selection.python_code import parse_python
 from engine.selection.repairs import strings_in_json
-from engine.selection.scanner import Found, Scanner, scan
+from engine.selection.scanner import ScannedBlock, Scanner, scan
 from engine.selection.unfenced import is_code, looks_like_code, python_in
 
 __all__ = ["CodeBlock", "begun_without_fence", "block_of", "blocks", "parse_python", "solution"]
@@ -57,7 +57,7 @@ def solution(answer: str) -> CodeBlock:
     is nothing else. Where no fence marks any definition, what parses as Python; its ``code`` is empty where there is
     nothing but prose.
     """
-    if is_code(answer) and defines_something([Block(answer)]):  # whatever its strings hold
+    if is_code(answer) and defines_something([BlockChoice(answer)]):  # whatever its strings hold
         return CodeBlock(answer, fenced=False)
     return _solution_of(answer, scan(answer))
 
@@ -67,9 +67,9 @@ def begun_without_fence(answer: str, scanner: Scanner) -> bool:
     return defines_something(_bare(answer, scanner.outside))
 
 
-def block_of(found: Found) -> Block:
+def block_of(found: ScannedBlock) -> BlockChoice:
     """A block of an answer, for choosing among them."""
-    return Block(found.code, found.fence.language, found.closed, found.caption)
+    return BlockChoice(found.code, found.fence.language, found.closed, found.caption)
 
 
 def _solution_of(answer: str, scanner: Scanner) -> CodeBlock:
@@ -95,18 +95,18 @@ def _solution_of(answer: str, scanner: Scanner) -> CodeBlock:
     return CodeBlock(taken.code, taken.language, taken.closed)
 
 
-def _in_json(found: list[Block], spoken: str) -> CodeBlock | None:
+def _in_json(found: list[BlockChoice], spoken: str) -> CodeBlock | None:
     """The code in an answer that is nothing but a JSON object, as a schema or a tool wants it."""
     if len(found) > 1 or (found and found[0].language not in ("", "json")):
         return None
     for text in strings_in_json(found[0].code if found else spoken):
         block = solution(text)
-        if defines_something([Block(block.code)]):
+        if defines_something([BlockChoice(block.code)]):
             return block
     return None
 
 
-def _bare(answer: str, spans: Iterable[tuple[int, int]]) -> list[Block]:
+def _bare(answer: str, spans: Iterable[tuple[int, int]]) -> list[BlockChoice]:
     """The Python in ``spans`` of the answer; where one does not go on from the one before, a new stretch begins."""
     texts: list[str] = []
     last = -1
@@ -116,16 +116,16 @@ def _bare(answer: str, spans: Iterable[tuple[int, int]]) -> list[Block]:
         else:
             texts.append(answer[begins:ends])
         last = ends
-    return [Block(code) for text in texts for code in python_in(text)]
+    return [BlockChoice(code) for text in texts for code in python_in(text)]
 
 
-def _unfenced(bare: list[Block], answer: str, spans: list[tuple[int, int]]) -> CodeBlock:
+def _unfenced(bare: list[BlockChoice], answer: str, spans: list[tuple[int, int]]) -> CodeBlock:
     if taken := chosen(bare):
         return CodeBlock(taken.code, fenced=False)
     spoken = answer[spans[0][0] : spans[-1][1]] if spans else ""
     if looks_like_code(spoken):
         return CodeBlock(spoken, fenced=False)
-    within = (code for code in _WITHIN_A_LINE.findall(spoken) if defines_something([Block(code)]))
+    within = (code for code in _WITHIN_A_LINE.findall(spoken) if defines_something([BlockChoice(code)]))
     return CodeBlock(next(within, ""), fenced=False)
 
 
@@ -133,7 +133,7 @@ def _end_of_thought(answer: str, scanner: Scanner) -> CodeBlock:
     """Where an answer is nothing but a thought, and that ends with a block, the model forgot to end the thought."""
     begins, ends = scanner.thought
     thought = answer[begins:ends]
-    found = scan(thought, heeds_thoughts=False).found
+    found = scan(thought, sees_thoughts=False).found
     if found and found[-1].fenced_off and not thought[found[-1].after :].strip():
         return CodeBlock(found[-1].code, found[-1].fence.language)
     return CodeBlock("", fenced=False)

@@ -35,14 +35,14 @@ def parse_python(code: str) -> ast.Module | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Python:
+class PythonCode:
     """Code that parses, and what can be said of it without running it."""
 
     code: str
     tree: ast.Module
 
     @classmethod
-    def of(cls, code: str) -> "Python | None":
+    def of(cls, code: str) -> "PythonCode | None":
         tree = parse_python(code)
         return None if tree is None else cls(code, tree)
 

@@ -13,7 +13,7 @@ _STATES = {"done": 2, "cut": 1, "stopped": 0, "failed": 0}
 
 
 @dataclass(frozen=True)
-class Entry:
+class RankedCandidate:
     """One candidate that has ended. ``alike``: how many candidates are the same code, itself included."""
 
     number: int
@@ -23,7 +23,7 @@ class Entry:
     report: Report | None = None
 
 
-def rank(entries: Collection[Entry]) -> list[int]:
+def rank(entries: Collection[RankedCandidate]) -> list[int]:
     """Numbers, best first.
 
     Passed tests come first (then more of them), then whether the candidate ended by itself, then how many wrote
@@ -31,7 +31,7 @@ def rank(entries: Collection[Entry]) -> list[int]:
     """
     seen = [behaviour(entry.report) for entry in entries if entry.report and entry.report.tests]
 
-    def key(entry: Entry) -> tuple[int, int, int, int, int, float, int]:
+    def key(entry: RankedCandidate) -> tuple[int, int, int, int, int, float, int]:
         report = entry.report
         return (
             _VERDICTS[report.verdict] if report else _UNTESTED,

@@ -29,7 +29,7 @@ _NEXT_TURN = re.compile(r"<\|(?:return|im_end|endoftext|eot_id|end_of_text)\|>\s
 
 
 @dataclass(frozen=True)
-class Found:
+class ScannedBlock:
     """A block in an answer. ``begins``, ``ends``: of its code; ``after``: right behind its closing fence.
 
     ``closed``: it has an end of its own; ``fenced_off``: and that is a closing fence, not the next opening one.
@@ -49,18 +49,18 @@ class Found:
 class Scanner:
     """``found``, ``outside``: the blocks so far, and where the lines outside of them begin and end.
 
-    ``thinking``: the answer begins inside a thought; ``heeds_thoughts`` False: none is looked for. ``restarts`` counts
+    ``thinking``: the answer begins inside a thought; ``sees_thoughts`` False: none is looked for. ``restarts`` counts
     how often all that was there turned out to be a thought. All positions are those in the whole answer.
     """
 
-    def __init__(self, thinking: bool = False, heeds_thoughts: bool = True) -> None:
-        self.found: list[Found] = []
+    def __init__(self, thinking: bool = False, sees_thoughts: bool = True) -> None:
+        self.found: list[ScannedBlock] = []
         self.outside: list[tuple[int, int]] = []
         self.restarts = 0
         self.thought = (0, 0)  # where the last thought begins and ends
         self.fence: Fence | None = None  # the block that is open ...
         self.begins = 0  # ... and where its code begins
-        self._heeds_thoughts = heeds_thoughts
+        self._sees_thoughts = sees_thoughts
         self._closer = thoughts.ANY_END if thinking else None
         self._pieces: list[str] = []
         self._quote = ""  # a triple quote that is open: a fence inside a string closes nothing
@@ -131,11 +131,11 @@ class Scanner:
         self.restarts += 1
 
     def _outside(self, line: str, at: int) -> None:
-        if self._heeds_thoughts and (opened := thoughts.opening(line, self.is_silent)):
+        if self._sees_thoughts and (opened := thoughts.opening(line, self.is_silent)):
             cut, self._closer = opened
             self.thought = at + cut, at + cut
             self._go_on(line, at, cut)
-        elif self._heeds_thoughts and (end := thoughts.stray_end(line)):
+        elif self._sees_thoughts and (end := thoughts.stray_end(line)):
             self._forget(at)
             self._go_on(line, at, end)
         elif fence := opening(line):
@@ -157,7 +157,7 @@ class Scanner:
         fence = self.fence
         assert fence is not None
         bare = without_quotation(line, fence.quotations)
-        may_think = self._heeds_thoughts and fence.may_hold_python and not self._quote
+        may_think = self._sees_thoughts and fence.may_hold_python and not self._quote
         if may_think and (end := thoughts.stray_end(line, alone=True)):
             self._forget(at)
             self._go_on(line, at, end)
@@ -196,7 +196,7 @@ class Scanner:
         has_code = any(piece.strip() for piece in self._pieces) or line[: max(0, ticks)].strip() != ""
         if ticks >= 0 and has_code and self._is_over(line, ticks):
             self._end_at_ticks(line, at, ticks)
-        elif inner is not None and has_code and not self._quote and self._begins_anew(inner):
+        elif inner is not None and has_code and not self._quote and self._begins_again(inner):
             self._close(at, at, fenced_off=False)
             self._open(inner, line, at)
         elif is_bare_fence(bare) and has_code and not self._quote:
@@ -217,7 +217,7 @@ class Scanner:
         before, rest = line[:ticks], line[ticks:].strip()
         return fence.language not in MARKDOWN and "`" not in before and before.strip() != "" and rest.strip("`") == ""
 
-    def _begins_anew(self, inner: Fence) -> bool:
+    def _begins_again(self, inner: Fence) -> bool:
         """A fence that names Python inside a block that names nothing: the block was closed by no fence."""
         fence = self.fence
         assert fence is not None
@@ -252,13 +252,15 @@ class Scanner:
         assert fence is not None
         plain = (without_indent(without_quotation(piece, fence.quotations), fence.width) for piece in self._pieces)
         own, self._caption = self._caption, ""
-        self.found.append(Found("".join(plain), fence, self.begins, ends, after, closed, closed and fenced_off, own))
+        self.found.append(
+            ScannedBlock("".join(plain), fence, self.begins, ends, after, closed, closed and fenced_off, own)
+        )
         self.fence, self._pieces, self._quote, self._fallback = None, [], "", None
 
 
-def scan(answer: str, heeds_thoughts: bool = True) -> Scanner:
+def scan(answer: str, sees_thoughts: bool = True) -> Scanner:
     """Read a whole answer."""
-    scanner, lines = Scanner(heeds_thoughts=heeds_thoughts), lines_of(answer)
+    scanner, lines = Scanner(sees_thoughts=sees_thoughts), lines_of(answer)
     starts = [0, *accumulate(map(len, lines))]
     at = 0
     while True:

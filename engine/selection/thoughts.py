@@ -101,7 +101,7 @@ class LeadingThought:
         return end.end() if end else None
 
 
-def said(text: str) -> str:
+def without_thoughts(text: str) -> str:
     """A whole text without the thought that it begins with."""
     begins = LeadingThought().over(text)
     return "" if begins is None and text.strip() and not _may_open(text.lstrip()) else text[begins or 0 :]

@@ -36,10 +36,10 @@ def python_in(text: str) -> list[str]:
     if is_code(text):
         return [text]
     lines = lines_of(text)
-    if stretches := _stretches(lines):
-        kept = {line for stretch in stretches for line in lines_of(stretch)}
+    if spans := _code_spans(lines):
+        kept = {line for span in spans for line in lines_of(span)}
         rest = "".join(line for line in lines if line not in kept)
-        return [text] if looks_like_code(rest) else stretches  # code with a mistake in it, and no prose
+        return [text] if looks_like_code(rest) else spans  # code with a mistake in it, and no prose
     return _indented(lines) or _typed(lines)
 
 
@@ -68,7 +68,7 @@ def _is_strong(node: ast.stmt) -> bool:
     return isinstance(node, _STRONG) or (isinstance(node, ast.AnnAssign) and node.value is not None)
 
 
-def _stretches(lines: Sequence[str]) -> list[str]:
+def _code_spans(lines: Sequence[str]) -> list[str]:
     found: list[str] = []
     pending: list[str] = []  # blank lines and comments, which belong to the code if more of it follows
     code: list[str] = []
@@ -135,13 +135,13 @@ def _depth_after(line: str, depth: int) -> int:
 def _indented(lines: Sequence[str]) -> list[str]:
     """Code in stretches that stand in from the margin, without the columns that they share."""
     found: list[str] = []
-    stretch: list[str] = []
+    span: list[str] = []
     for line in [*lines, "end"]:
         if not line.strip() or line[:2].isspace() or line[:1] == "\t":
-            stretch.append(line)
+            span.append(line)
             continue
-        found += _stretches(dedented(stretch))
-        stretch = []
+        found += _code_spans(dedented(span))
+        span = []
     return found
 
 

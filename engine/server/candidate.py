@@ -19,11 +19,11 @@ _LONGEST = 32  # characters that no text has per token
 
 
 @dataclass
-class Candidate:
+class ServerCandidate:
     """``tokens`` is what the server lets us know: exact with log-probabilities, else the pieces so far.
 
     ``before``: the text that it goes on from, if it completes one. ``finish``: the server's last word on it;
-    ``said_why``: in its own word. ``goes_on``: text came behind it. ``stop_reason``: ours, empty while it lives.
+    ``finish_reason``: in its own word. ``goes_on``: text came behind it. ``stop_reason``: ours, empty while it lives.
     """
 
     number: int
@@ -31,9 +31,9 @@ class Candidate:
     before: str = ""
     text: str = ""
     tokens: int = 0
-    heard: bool = False
+    has_begun: bool = False
     finish: str = ""
-    said_why: str = ""
+    finish_reason: str = ""
     goes_on: bool = False
     stop_reason: str = ""
     finished_s: float = 0.0
@@ -60,7 +60,7 @@ class Candidate:
 
     def add(self, piece: Piece) -> str:
         """Take in what came; the text that can be shown now. It ends at a stop string, whoever was to look for it."""
-        self.heard = True
+        self.has_begun = True
         if piece.whole and self._text_end.length:
             piece = replace(piece, text="", tokens=0, log_probs=())  # said before, piece by piece
         self.tokens += piece.tokens
@@ -69,7 +69,7 @@ class Candidate:
         text, stopped = self._text_end.feed(self._whole_characters(piece.text))
         self.text += text
         if piece.finish:
-            self.said_why, self.finish = piece.finish, self._finish(piece.finish, bool(piece.text))
+            self.finish_reason, self.finish = piece.finish, self._finish(piece.finish, bool(piece.text))
         if stopped:
             self.stop_reason = "stop"
         elif self._is_too_long and (not self.finish or self.goes_on):
@@ -79,9 +79,9 @@ class Candidate:
     @property
     def why_it_failed(self) -> str:
         """What the server did instead of ending the text, as it follows the server's name."""
-        if _TOOLS.search(self.said_why):
+        if _TOOLS.search(self.finish_reason):
             return "called a tool instead of writing an answer"
-        return f"gave up in the middle of a text ({self.said_why})"
+        return f"gave up in the middle of a text ({self.finish_reason})"
 
     def _whole_characters(self, text: str) -> str:
         """Some servers cut their texts between the two halves of a character; half of one cannot be kept or shown."""
@@ -90,10 +90,10 @@ class Candidate:
             text, self._half = text[:-1], text[-1]
         return well_formed(text)
 
-    def _finish(self, said: str, more: bool) -> str:
-        if _BROKEN.search(said) or (_TOOLS.search(said) and not (self._text_end.length or more)):
+    def _finish(self, given: str, more: bool) -> str:
+        if _BROKEN.search(given) or (_TOOLS.search(given) and not (self._text_end.length or more)):
             return "error"  # a call of a tool that nobody offered is no answer
-        return "length" if _CUT.search(said) else "stop"
+        return "length" if _CUT.search(given) else "stop"
 
     def end(self, reason: str) -> str:
         """Nothing will follow: the text that was held back."""

@@ -16,7 +16,7 @@ import httpx2
 from engine.network.proxies import BadProxy, Proxy
 from engine.network.transport import AsyncTransport
 from engine.server import faults
-from engine.server.events import Damaged, Done, Event, EventReader, Failed
+from engine.server.events import DamagedStream, Event, EventReader, StreamDone, StreamFailed
 from engine.server.stream import Chunk, error_in, read_chunk
 from engine.session.servers import BadServer, Server, Token
 
@@ -28,7 +28,7 @@ _MOVES = 4
 
 
 @dataclass(frozen=True)
-class Patience:
+class Timeouts:
     """How long to wait, in seconds: for a connection, for the next byte of an answer, and for a busy server in all.
 
     The first byte may take minutes, while a long prompt is read on a slow machine; comments that keep the
@@ -43,8 +43,8 @@ class Patience:
 class Client:
     """Lives in one event loop. Closing a stream, or cancelling the task that reads it, closes its connection."""
 
-    def __init__(self, server: Server, token: Token, patience: Patience = Patience()):
-        self.server, self._token, self._patience = server, token, patience
+    def __init__(self, server: Server, token: Token, timeouts: Timeouts = Timeouts()):
+        self.server, self._token, self._timeouts = server, token, timeouts
         headers = {"User-Agent": "bassline"}
         if token:
             headers["Authorization"] = f"Bearer {token.reveal()}"
@@ -52,7 +52,7 @@ class Client:
         self._ways = AsyncTransport(server.proxy, server.ca_file, everyone)
         self._http = httpx2.AsyncClient(
             headers=headers,
-            timeout=httpx2.Timeout(patience.silence_s, connect=patience.connect_s, pool=None),
+            timeout=httpx2.Timeout(timeouts.silence_s, connect=timeouts.connect_s, pool=None),
             transport=self._ways,
         )
 
@@ -71,7 +71,7 @@ class Client:
         except (ValueError, RecursionError):
             entries = None
         if entries is None:
-            raise faults.NoSuchSpeech(
+            raise faults.UnknownProtocol(
                 f"{address}/models does not list any models; is this an OpenAI-compatible server?"
             )
         return entries
@@ -81,7 +81,7 @@ class Client:
 
         The iterator ends after [DONE], or when the server closes the connection properly.
         """
-        until = time.monotonic() + self._patience.busy_s
+        until = time.monotonic() + self._timeouts.busy_s
         pause = 1.0
         while True:
             async with self._faults(), self._asked("POST", f"{self.server.address}{way}", body) as response:
@@ -124,22 +124,22 @@ class Client:
                 yield self._chunk(event)
                 kinds.add(_is_of_chat(event))
             if kinds == {False}:  # nothing of it was understood
-                raise faults.no_such_speech(self.server.host)
+                raise faults.unknown_protocol(self.server.host)
             if reader.is_json:  # a whole answer has its end in itself: nobody writes [DONE] behind it
                 yield Chunk(last=True)
-        except Damaged as damaged:
+        except DamagedStream as damaged:
             host = self.server.host
             if damaged.text:
                 raise self._hidden(faults.in_answer(damaged.text, host)) from None
             if reader.is_page:
-                raise faults.no_such_speech(host) from None
-            raise faults.NoSuchSpeech(f"{host} sent a damaged piece of an answer; try again.") from None
+                raise faults.unknown_protocol(host) from None
+            raise faults.UnknownProtocol(f"{host} sent a damaged piece of an answer; try again.") from None
 
     def _chunk(self, event: Event) -> Chunk:
-        if isinstance(event, Done):
+        if isinstance(event, StreamDone):
             return Chunk(last=True)
-        error = event.data if isinstance(event, Failed) else error_in(event)
-        if error is not None or isinstance(event, Failed):
+        error = event.data if isinstance(event, StreamFailed) else error_in(event)
+        if error is not None or isinstance(event, StreamFailed):
             raise self._hidden(faults.in_answer(error, self.server.host))
         return read_chunk(event)
 
@@ -160,13 +160,13 @@ class Client:
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             if isinstance(error, httpx2.InvalidURL):
                 raise BadServer(f"{self.server.address} is no address that can be asked.") from None
-            raise faults.from_transport(error, self.server.host, self._patience.silence_s, self._proxy()) from None
+            raise faults.from_transport(error, self.server.host, self._timeouts.silence_s, self._proxy()) from None
 
     def _hidden(self, fault: faults.ServerFault) -> faults.ServerFault:
         """The same fault, without the token in case the server quoted it."""
         fault.args = tuple(self._token.hide(str(part)) for part in fault.args)
-        if isinstance(fault, faults.Refused | faults.Failing):
-            fault.said = self._token.hide(fault.said)
+        if isinstance(fault, faults.RequestRefused | faults.ServerFailing):
+            fault.reply = self._token.hide(fault.reply)
         return fault
 
 

@@ -11,7 +11,7 @@ MAX_STOPS = 4  # more are refused by some servers; the rest is looked for here, 
 _SEEDS = 2**31  # several servers keep a seed in 32 bits
 
 # Options beyond OpenAI's own, each with the value that means "do nothing". They are sent even so, because servers fill
-# in what is missing with defaults of their own (top-k 40, a repetition penalty of 1.1): what the person sees is what
+# in what is missing with defaults of their own (top-k 40, a repetition penalty of 1.1): what the user sees is what
 # is sampled from. The repetition penalty has two names, and each server takes one.
 NEUTRAL: dict[str, float] = {
     "top_k": -1,
@@ -29,8 +29,8 @@ class Dialect:
 
     ``extras``: the options of ``NEUTRAL`` that the server takes, with the value that means nothing to it. ``usage``:
     it counts tokens when asked to. ``log_probs``: it can be asked for them.
-    ``says_why``: its texts come with a reason for their end, so that one without was interrupted; ``says_when``: the
-    reason comes at the end, and not in every chunk.
+    ``gives_reason``: its texts come with a reason for their end, so that one without was interrupted; ``marks_end``:
+    the reason comes at the end, and not in every chunk.
     ``hottest``: the temperature at which it is tried out. ``basics``: those of temperature and top-p that it takes;
     ``limit``: its name for the most tokens. ``stops``: how many stop strings may be sent. ``system``: it takes a
     system prompt, which else goes in front of the first turn.
@@ -40,8 +40,8 @@ class Dialect:
     seed: bool = False
     log_probs: bool = False
     usage: bool = False
-    says_why: bool = False
-    says_when: bool = True
+    gives_reason: bool = False
+    marks_end: bool = True
     hottest: float = 1.5
     basics: tuple[str, ...] = ("temperature", "top_p")
     limit: str = "max_tokens"

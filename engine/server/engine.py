@@ -20,11 +20,11 @@ from engine.contract import (
     Ready,
     RunFinished,
 )
-from engine.server.client import Client, Patience
-from engine.server.generation import AS_SERVED, Generation
-from engine.server.post import Post
-from engine.server.probe import Probe, look_at
-from engine.server.question import Heeded, Question
+from engine.server.client import Client, Timeouts
+from engine.server.feature_check import FeatureCheck, ProbeRequest
+from engine.server.generation import AS_SERVED, ServerRun
+from engine.server.mailbox import AsyncMailbox
+from engine.server.probe import ServerProbe, look_at
 from engine.session.servers import find, token_of
 
 
@@ -32,15 +32,15 @@ class ServerEngine:
     """See ``engine.contract.Engine``.
 
     ``ModelChoice.server`` is an address or the name of a kept server; its token comes from the keyring or the
-    environment and goes nowhere but into the request's header. A load asks the server what it heeds (see ``probe``).
+    environment and goes nowhere but into the request's header. A load asks the server what it supports (see ``probe``).
     """
 
-    def __init__(self, patience: Patience = Patience()):  # noqa: B008 - it is frozen
-        self._patience = patience
-        self._post = Post()
+    def __init__(self, timeouts: Timeouts = Timeouts()):  # noqa: B008 - it is frozen
+        self._timeouts = timeouts
+        self._post = AsyncMailbox()
         self._client: Client | None = None
-        self._question: Question | None = None
-        self._heeded: Heeded | None = None
+        self._question: ProbeRequest | None = None
+        self._features: FeatureCheck | None = None
 
     def submit(self, message: Message) -> None:
         self._post.put(message)
@@ -64,7 +64,7 @@ class ServerEngine:
         def stop(_: Cancel | Add) -> None:
             work.cancel()
 
-        heed = asyncio.ensure_future(self._post.heed("", stop))
+        listening = asyncio.ensure_future(self._post.listen("", stop))
         try:
             emit(await work)
         except asyncio.CancelledError:
@@ -75,7 +75,7 @@ class ServerEngine:
             reason = f"Connecting to the server failed: {type(error).__name__}. The details are worth a report."
             emit(LoadFailed(reason, traceback.format_exc()))
         finally:
-            heed.cancel()
+            listening.cancel()
         if self._question is None:
             await self._hang_up()
 
@@ -86,24 +86,24 @@ class ServerEngine:
             raise BadRequest(f"{server.host} is elsewhere, and you asked to stay offline; drop one of the two.")
         emit(Loading("connect", unit="steps"))
         token = token_of(server)
-        self._client = client = Client(server, token, self._patience)
+        self._client = client = Client(server, token, self._timeouts)
         emit(Loading("check", unit="steps"))
         found = await look_at(client, server.model if choice.model == "default" else choice.model)
-        question = Question(client, found.model, "chat" if found.chat else "completion", found.dialect)
-        self._heeded, self._question = Heeded(question), question
+        question = ProbeRequest(client, found.model, "chat" if found.chat else "completion", found.dialect)
+        self._features, self._question = FeatureCheck(question), question
         exposed = bool(token) and not server.is_encrypted and not server.is_here
         return Ready(found.model, server.host, AS_SERVED, found.context, note=_note(found, exposed))
 
     async def _hang_up(self) -> None:
-        client, self._client, self._question, self._heeded = self._client, None, None, None
+        client, self._client, self._question, self._features = self._client, None, None, None
         if client is not None:
             await client.close()
 
     async def _generate(self, message: Generate, emit: Emit) -> None:
-        if self._question is None or self._heeded is None:
+        if self._question is None or self._features is None:
             emit(RunFinished(message.run, "refused", reason="No server is connected; choose one first."))
             return
-        await Generation(message, self._question, self._heeded, self._post, emit).execute()
+        await ServerRun(message, self._question, self._features, self._post, emit).execute()
 
 
 def _refuse_what_is_the_servers_own(choice: ModelChoice) -> None:
@@ -113,7 +113,7 @@ def _refuse_what_is_the_servers_own(choice: ModelChoice) -> None:
         raise BadRequest("Precision and device are the server's own matter; leave both on auto.")
 
 
-def _note(found: Probe, exposed: bool) -> str:
-    """What a person should know before the first run."""
+def _note(found: ServerProbe, exposed: bool) -> str:
+    """What a user should know before the first run."""
     warning = ["The token travels unencrypted; use https://."] if exposed else []
     return " ".join([*warning, *found.lacks, "How it guesses ahead is its own matter."])

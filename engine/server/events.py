@@ -17,26 +17,26 @@ _NOISE = {"", "ping", "pong", "keep-alive", "keepalive", "heartbeat"}
 MOST = 32 << 20  # characters of one event, or of an answer that is not streamed
 
 
-class Damaged(Exception):
-    """What came is no event. ``text`` is it, as far as a person might read it; empty where it is JSON cut short."""
+class DamagedStream(Exception):
+    """What came is no event. ``text`` is it, as far as a user might read it; empty where it is JSON cut short."""
 
     def __init__(self, text: str = ""):
         super().__init__(text)
         self.text = text
 
 
-class Done:
+class StreamDone:
     """The server said that the answer is over."""
 
 
-class Failed:
+class StreamFailed:
     """The server said that it failed; ``data`` is what it said."""
 
     def __init__(self, data: Any):
         self.data = data
 
 
-Event = Done | Failed | dict[str, Any]
+Event = StreamDone | StreamFailed | dict[str, Any]
 
 
 class EventReader:
@@ -70,7 +70,7 @@ class EventReader:
             yield from _parsed(text)
         try:
             yield from self._dispatch()
-        except Damaged:
+        except DamagedStream:
             return  # the connection ended in the middle of it
 
     def _lines(self, text: str) -> Iterator[Event]:
@@ -83,7 +83,7 @@ class EventReader:
         self._pieces.append(rest)
         self._size += len(text)
         if self._size > MOST:
-            raise Damaged
+            raise DamagedStream
 
     def _line(self, line: str) -> Iterator[Event]:
         stripped = line.strip()
@@ -91,7 +91,7 @@ class EventReader:
             self._begun = True
             self.is_page, self.is_json = stripped[0] == "<", stripped[0] in "{["
             if self.is_page:
-                raise Damaged
+                raise DamagedStream
         field, _, value = line.lstrip().partition(":")
         value = value.removeprefix(" ")
         if not stripped and not self._json:
@@ -107,7 +107,7 @@ class EventReader:
         if field == "event":
             self._name = value.strip()
         elif field == "error":
-            yield Failed(_value(value))
+            yield StreamFailed(_value(value))
         elif field == "data":
             if self._data and (_is_done(value) or _is_json("\n".join(self._data))):
                 yield from self._dispatch()  # no blank line stood between the two
@@ -121,7 +121,7 @@ class EventReader:
         text = "\n".join(self._json) if len(self._json) < 3 or line[:1] in ("}", "]") else ""
         if text and _is_done(text):
             self._json = []
-            yield Done()
+            yield StreamDone()
         elif text and _is_json(text):
             self._json, self._size = [], 0
             yield from _parsed(text)
@@ -130,9 +130,9 @@ class EventReader:
         name, text = self._name, "\n".join(self._data)
         self._name, self._data, self._size = "", [], 0
         if name == "error":
-            yield Failed(_value(text))
+            yield StreamFailed(_value(text))
         elif _is_done(text):
-            yield Done()
+            yield StreamDone()
         elif text.strip().lower() in _NOISE or (name not in ("", "message") and not text.lstrip().startswith("{")):
             return
         else:
@@ -143,12 +143,12 @@ def _parsed(text: str) -> Iterator[Event]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        raise Damaged("" if text.lstrip()[:1] in ("{", "[", "<") else text) from None
+        raise DamagedStream("" if text.lstrip()[:1] in ("{", "[", "<") else text) from None
     for each in value if isinstance(value, list) else [value]:
         if isinstance(each, dict):
             yield each
         elif each is not None:
-            raise Damaged(str(each))
+            raise DamagedStream(str(each))
 
 
 def _value(text: str) -> Any:

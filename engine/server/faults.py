@@ -25,7 +25,7 @@ class Unreachable(ServerFault):
     """No connection: no host of that name, nothing listening, no valid certificate, no way through the proxy."""
 
 
-class Silent(ServerFault):
+class ServerSilent(ServerFault):
     """The connection stands, but nothing comes."""
 
 
@@ -41,38 +41,38 @@ class NotThere(ServerFault):
     """404: no such model, or no such way in."""
 
 
-class Refused(ServerFault):
-    """The server does not take this request as it is. ``said``: its own words."""
+class RequestRefused(ServerFault):
+    """The server does not take this request as it is. ``reply``: its own words."""
 
-    def __init__(self, sentence: str, said: str):
+    def __init__(self, sentence: str, reply: str):
         super().__init__(sentence)
-        self.said = said
+        self.reply = reply
 
 
 class TooBusy(ServerFault):
-    """429 or 503, and the time to wait is longer than a person would."""
+    """429 or 503, and the time to wait is longer than a user would."""
 
 
-class Failing(ServerFault):
-    """5xx, or an error in the middle of the answer: the server's own trouble. ``said``: its own words."""
+class ServerFailing(ServerFault):
+    """5xx, or an error in the middle of the answer: the server's own trouble. ``reply``: its own words."""
 
-    def __init__(self, sentence: str, said: str):
+    def __init__(self, sentence: str, reply: str):
         super().__init__(sentence)
-        self.said = said
+        self.reply = reply
 
 
-class NoSuchSpeech(ServerFault):
+class UnknownProtocol(ServerFault):
     """What came is not what an OpenAI-compatible server says."""
 
 
 def from_status(status: int, body: str, host: str, proxy: Proxy | None = None, place: str = "") -> ServerFault:
     """The fault that an answer with ``status`` means. ``body`` is what came with it, ``place`` where it points to."""
-    said = words_of(body)
-    quoted = f": {_without_stop(said)}" if said else ""
+    reply = text_of(body)
+    quoted = f": {_without_stop(reply)}" if reply else ""
     if proxy is not None and status in (502, 503, 504):
         quoted += f" (asked through {proxy.words})"
     match status:
-        case 401 | 403 if status == 401 or not said:
+        case 401 | 403 if status == 401 or not reply:
             return NotAllowed(f"{host} wants a valid token ({status}); {_GIVE_TOKEN}.")
         case 403:
             return NotAllowed(f"{host} does not allow this ({status}){quoted}; if it wants a token, {_GIVE_TOKEN}.")
@@ -90,15 +90,15 @@ def from_status(status: int, body: str, host: str, proxy: Proxy | None = None, p
         case _ if 300 <= status < 400:
             return NotThere(f"{host} says that it has moved ({status}); write the address where it is now{_at(place)}.")
         case _ if status >= 500:
-            return Failing(f"{host} failed ({status}){quoted}; its own log says more.", said)
+            return ServerFailing(f"{host} failed ({status}){quoted}; its own log says more.", reply)
         case _:
-            return Refused(f"{host} refused the request ({status}){quoted}.", said)
+            return RequestRefused(f"{host} refused the request ({status}){quoted}.", reply)
 
 
 def in_answer(error: object, host: str) -> ServerFault:
     """The fault that an error inside a stream means: an object with a message, or a text."""
-    said = words_of(json.dumps({"error": error}))
-    return Failing(f"{host} stopped with an error: {_without_stop(said) or 'it did not say which'}.", said)
+    reply = text_of(json.dumps({"error": error}))
+    return ServerFailing(f"{host} stopped with an error: {_without_stop(reply) or 'it did not say which'}.", reply)
 
 
 def from_transport(error: httpx2.HTTPError, host: str, silence_s: float, proxy: Proxy | None = None) -> ServerFault:
@@ -131,23 +131,23 @@ def from_transport(error: httpx2.HTTPError, host: str, silence_s: float, proxy: 
         case httpx2.ConnectError():
             return Unreachable(f"Nothing answers at {host}; start the server, or look at the port.")
         case httpx2.TimeoutException():
-            return Silent(f"{host} said nothing for {silence_s:g} s; the text so far is kept.")
+            return ServerSilent(f"{host} sent nothing for {silence_s:g} s; the text so far is kept.")
         case httpx2.DecodingError() | httpx2.UnsupportedProtocol():
-            return no_such_speech(host)
+            return unknown_protocol(host)
         case _:
             return BrokeOff(f"The connection to {host} broke off; the text so far is kept.")
 
 
-def no_such_speech(host: str) -> NoSuchSpeech:
-    return NoSuchSpeech(f"{host} does not answer as an OpenAI-compatible server does; look at the address.")
+def unknown_protocol(host: str) -> UnknownProtocol:
+    return UnknownProtocol(f"{host} does not answer as an OpenAI-compatible server does; look at the address.")
 
 
-def words_of(body: str) -> str:
+def text_of(body: str) -> str:
     """What a server says in an error, on one line: OpenAI's form, FastAPI's, a bare message, or plain text."""
     try:
         words = _words(json.loads(body))
     except (ValueError, RecursionError):
-        words = "" if "<" in body[:200] else body  # a web page says nothing to a person
+        words = "" if "<" in body[:200] else body  # a web page says nothing to a user
     return _short(well_formed(words))
 
 

@@ -20,11 +20,11 @@ from engine.contract import (
     StepDone,
     TextAdded,
 )
-from engine.server.candidate import Candidate
+from engine.server.candidate import ServerCandidate
 from engine.server.dialect import body_of, way_of
-from engine.server.faults import BrokeOff, Failing, Refused, ServerFault
-from engine.server.post import Post
-from engine.server.question import Heeded, Question
+from engine.server.faults import BrokeOff, RequestRefused, ServerFailing, ServerFault
+from engine.server.feature_check import FeatureCheck, ProbeRequest
+from engine.server.mailbox import AsyncMailbox
 from engine.server.stream import Piece
 
 AS_SERVED = "as served"  # precision, drafter and the rest are the server's own matter
@@ -32,28 +32,28 @@ _STATES = {"stop": "done", "length": "cut", "budget": "cut", "cancelled": "stopp
 _COUNT_S = 2.0  # of silence, once every text has ended: how long to wait for the server's count of tokens
 
 
-class Generation:
+class ServerRun:
     """Asks for one request's candidates and tells everything as events.
 
-    Candidates of one sampling come from one request where the server heeds ``n``, else each from a request of its own,
-    all at the same time (``width`` limits how many). A candidate that is stopped has its connection closed as soon as
-    no other candidate hangs on it.
+    Candidates of one sampling come from one request where the server supports ``n``, else each from a request of its
+    own, all at the same time (``width`` limits how many). A candidate that is stopped has its connection closed as soon
+    as no other candidate hangs on it.
     """
 
     def __init__(
         self,
         message: Generate,
-        question: Question,
-        heeded: Heeded,
-        post: Post,
+        question: ProbeRequest,
+        features: FeatureCheck,
+        post: AsyncMailbox,
         emit: Emit,
         clock: Callable[[], float] = time.monotonic,
     ):
         self.run, self.request, self.emit = message.run, message.request, emit
         self._client, self._model, self._dialect = question.client, question.model, question.dialect
-        self._heeded, self._post = heeded, post
+        self._features, self._post = features, post
         self._clock, self._start = clock, clock()
-        self._candidates: dict[int, Candidate] = {}
+        self._candidates: dict[int, ServerCandidate] = {}
         self._asks: dict[int, asyncio.Task[None]] = {}  # by candidate; several may share one
         self._faults: dict[int, BasslineError] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -67,7 +67,9 @@ class Generation:
         """Never raises: whatever happens, finished candidates are told and RunFinished comes last."""
         outcome, reason, details = "finished", "", ""
         work = asyncio.ensure_future(self._work())
-        heed = asyncio.ensure_future(self._post.heed(self.run, lambda message: self._heed(message, work)))
+        listening = asyncio.ensure_future(
+            self._post.listen(self.run, lambda message: self._take_message(message, work))
+        )
         try:
             async with asyncio.timeout(self.request.time_budget_s):
                 await work
@@ -82,7 +84,7 @@ class Generation:
             outcome, details = "failed", traceback.format_exc()
             reason = f"Talking to the server failed: {type(first).__name__}. The details are worth a report."
         finally:
-            heed.cancel()
+            listening.cancel()
         for candidate in self._candidates.values():
             self._end(candidate, {"stopped": "cancelled", "budget": "budget"}.get(outcome, "error"))
         if outcome == "finished" and self._faults:
@@ -90,12 +92,12 @@ class Generation:
         self.emit(RunFinished(self.run, outcome, self._metrics() if self._candidates else None, reason, details))
 
     async def _work(self) -> None:
-        await self._heeded.check(self.request)
+        await self._features.check(self.request)
         self.emit(RunStarted(self.run, 0, tuple(self.request.numbers), self.request.seed))
         async with asyncio.TaskGroup() as self._group:
             self._ask_for(self.request.numbers)
 
-    def _heed(self, message: Cancel | Add, work: "asyncio.Future[None]") -> None:
+    def _take_message(self, message: Cancel | Add, work: "asyncio.Future[None]") -> None:
         if isinstance(message, Add):
             if self._group is not None and not work.done():
                 first = max(self._candidates) + 1
@@ -119,7 +121,7 @@ class Generation:
         for number in numbers:
             sampling = self.request.sampling_of(number)
             before = "" if self.request.mode == "chat" else self.request.prompt
-            self._candidates[number] = Candidate(number, sampling, before)
+            self._candidates[number] = ServerCandidate(number, sampling, before)
             alike.setdefault(sampling, []).append(number)
         for group in alike.values():
             for at in range(0, len(group), self._at_a_time):
@@ -139,8 +141,8 @@ class Generation:
             self._widest = max(self._widest, sum(not c.stop_reason for c in self._candidates.values()))
             try:
                 await self._agree(candidates)
-            except (Refused, Failing) as fault:
-                if len(candidates) == 1 or any(candidate.heard for candidate in candidates):
+            except (RequestRefused, ServerFailing) as fault:
+                if len(candidates) == 1 or any(candidate.has_begun for candidate in candidates):
                     self._fail(candidates, fault)
             except BasslineError as fault:
                 self._fail(candidates, fault)
@@ -149,26 +151,26 @@ class Generation:
                 if not candidate.stop_reason:  # this time the server took no ``n``, or none so large
                     self._open([candidate.number])
 
-    async def _agree(self, candidates: list[Candidate]) -> None:
+    async def _agree(self, candidates: list[ServerCandidate]) -> None:
         """Listen, and where the server refuses something that the request can do without, ask once more without it."""
         while True:
             used = self._dialect
             try:
                 return await self._listen(candidates)
-            except (Refused, Failing) as fault:
-                milder = used.milder(fault.said)
-                if milder is None or any(candidate.heard for candidate in candidates):
+            except (RequestRefused, ServerFailing) as fault:
+                milder = used.milder(fault.reply)
+                if milder is None or any(candidate.has_begun for candidate in candidates):
                     raise
                 if self._dialect == used:  # else another request has learned something meanwhile
                     self._dialect = milder
 
-    async def _listen(self, candidates: list[Candidate]) -> None:
+    async def _listen(self, candidates: list[ServerCandidate]) -> None:
         """Read one answer to its end. Of several candidates, those that it never mentions stay open."""
         body = body_of(self.request, [candidate.number for candidate in candidates], self._model, self._dialect)
         alone, whole, tokens = len(candidates) == 1, False, None
         with contextlib.suppress(TimeoutError):
             async with (
-                asyncio.timeout(None) as patience,
+                asyncio.timeout(None) as timeouts,
                 contextlib.aclosing(self._client.stream(way_of(self.request), body)) as chunks,
             ):
                 async for chunk in chunks:
@@ -177,23 +179,23 @@ class Generation:
                         if piece.index < len(candidates):
                             self._take(candidates[piece.index], piece, wait=alone)
                     self._tell_step()
-                    going = [c for c in candidates if not c.finish or c.goes_on or not self._dialect.says_when]
+                    going = [c for c in candidates if not c.finish or c.goes_on or not self._dialect.marks_end]
                     if going and all(candidate.stop_reason for candidate in going):
                         break
                     last = asyncio.get_running_loop().time() + _COUNT_S
-                    patience.reschedule(None if going else last)
+                    timeouts.reschedule(None if going else last)
         if alone and tokens and not candidates[0].stop_reason:
             candidates[0].tokens = tokens
         self._settle(candidates, whole)
 
-    def _settle(self, candidates: list[Candidate], whole: bool) -> None:
+    def _settle(self, candidates: list[ServerCandidate], whole: bool) -> None:
         """An answer is over, ``whole`` if the server said so, else by the end of its connection. Raises BrokeOff."""
         alone = len(candidates) == 1
         for candidate in candidates:
-            if candidate.finish or (whole and not self._dialect.says_why and (candidate.heard or alone)):
+            if candidate.finish or (whole and not self._dialect.gives_reason and (candidate.has_begun or alone)):
                 self._end(candidate, "stop")
         left = [candidate for candidate in candidates if not candidate.stop_reason]
-        if left and (alone or any(c.heard for c in left) or not any(c.heard for c in candidates)):
+        if left and (alone or any(c.has_begun for c in left) or not any(c.has_begun for c in candidates)):
             host = self._client.server.host
             if whole:
                 raise BrokeOff(f"{host} interrupted the answer; if it serves one at a time, set the width to 1.")
@@ -201,7 +203,7 @@ class Generation:
 
     # Telling.
 
-    def _take(self, candidate: Candidate, piece: Piece, wait: bool) -> None:
+    def _take(self, candidate: ServerCandidate, piece: Piece, wait: bool) -> None:
         """``wait``: the end of the whole answer is near, and brings the count of tokens, or proves that it was one."""
         if candidate.stop_reason:
             return
@@ -212,10 +214,10 @@ class Generation:
             self.emit(TextAdded(self.run, candidate.number, text, candidate.tokens, self._now()))
         if candidate.stop_reason:
             self._tell_end(candidate)
-        elif candidate.finish and self._dialect.says_when and not (wait or candidate.goes_on):
+        elif candidate.finish and self._dialect.marks_end and not (wait or candidate.goes_on):
             self._end(candidate, "stop")
 
-    def _end(self, candidate: Candidate, reason: str) -> None:
+    def _end(self, candidate: ServerCandidate, reason: str) -> None:
         """The server's own word on the end counts for more than ``reason``."""
         if candidate.stop_reason:
             return
@@ -226,14 +228,14 @@ class Generation:
             self.emit(TextAdded(self.run, candidate.number, rest, candidate.tokens, self._now()))
         self._tell_end(candidate)
 
-    def _fail(self, candidates: list[Candidate], fault: BasslineError) -> None:
+    def _fail(self, candidates: list[ServerCandidate], fault: BasslineError) -> None:
         for candidate in candidates:
             if not candidate.stop_reason:
                 if not candidate.finish:
                     self._faults[candidate.number] = fault
                 self._end(candidate, "error")
 
-    def _tell_end(self, candidate: Candidate) -> None:
+    def _tell_end(self, candidate: ServerCandidate) -> None:
         candidate.finished_s = self._now()
         self.emit(
             CandidateFinished(
@@ -262,10 +264,10 @@ class Generation:
         by_sentence: dict[str, list[int]] = {}
         for number, fault in sorted(self._faults.items()):
             by_sentence.setdefault(str(fault), []).append(number)
-        told = [f"Candidate {', '.join(map(str, numbers))}: {sentence}" for sentence, numbers in by_sentence.items()]
+        shown = [f"Candidate {', '.join(map(str, numbers))}: {sentence}" for sentence, numbers in by_sentence.items()]
         if len(self._faults) == len(self._candidates):
-            return "failed", next(iter(by_sentence)), "\n".join(told)
-        return "finished", told[0], "\n".join(told)
+            return "failed", next(iter(by_sentence)), "\n".join(shown)
+        return "finished", shown[0], "\n".join(shown)
 
     def _now(self) -> float:
         return self._clock() - self._start

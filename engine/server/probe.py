@@ -1,4 +1,4 @@
-"""What a server can do, found out by asking it: for the Test button, ``servers test``, and every load.
+"""What a server can do, found out by asking it: for the RunTests button, ``servers test``, and every load.
 
 Fields that a server does not know are often ignored without a word, so nothing is believed that was not seen to work.
 """
@@ -9,10 +9,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from engine.server.client import Client, Patience
+from engine.server.client import Client, Timeouts
 from engine.server.dialect import LARGEST, Dialect
-from engine.server.faults import Failing, NoSuchSpeech, NotThere, Refused, ServerFault
-from engine.server.question import HOT, Question
+from engine.server.faults import NotThere, RequestRefused, ServerFailing, ServerFault, UnknownProtocol
+from engine.server.feature_check import HOT, ProbeRequest
 from engine.session.servers import Server, Token, token_of
 
 _SEED = 20240424
@@ -20,7 +20,7 @@ _CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_con
 
 
 @dataclass(frozen=True)
-class Probe:
+class ServerProbe:
     """What was found. Times are seconds.
 
     ``models``: all that the server lists; ``model``: the one that was asked. ``latency_s``: of listing them, which is
@@ -50,7 +50,7 @@ class Probe:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """A sentence for everything that a person would miss."""
+        """A sentence for everything that a user would miss."""
         sentences = []
         if not self.chat:
             sentences.append("It only completes texts; choose completion mode.")
@@ -59,7 +59,7 @@ class Probe:
         if self.seed is None:
             sentences.append("It gives the same answer whatever the seed; it may ignore the temperature, too.")
         elif not self.seed:
-            sentences.append("It does not heed the seed: the same seed gives other candidates each time.")
+            sentences.append("It ignores the seed: the same seed gives different candidates each time.")
         if fixed := [name.replace("_", "-") for name in ("temperature", "top_p") if name not in self.dialect.basics]:
             sentences.append(f"It takes no {' and no '.join(fixed)} but 1.")
         if not self.logprobs:
@@ -69,15 +69,15 @@ class Probe:
         return tuple(sentences)
 
 
-def probe(server: Server, model: str = "", token: Token | None = None, patience: Patience = Patience()) -> Probe:  # noqa: B008 - it is frozen
+def probe(server: Server, model: str = "", token: Token | None = None, timeouts: Timeouts = Timeouts()) -> ServerProbe:  # noqa: B008 - it is frozen
     """Look at a server, for some seconds; blocks, so call it away from the window's thread.
 
     ``model`` and ``token`` stand in for the server's own model and for the token that is kept for it. Raises
     ServerFault with a sentence, and BadServer for a certificate file that is none.
     """
 
-    async def look() -> Probe:
-        client = Client(server, token_of(server) if token is None else token, patience)
+    async def look() -> ServerProbe:
+        client = Client(server, token_of(server) if token is None else token, timeouts)
         try:
             return await look_at(client, model or server.model)
         finally:
@@ -87,7 +87,7 @@ def probe(server: Server, model: str = "", token: Token | None = None, patience:
         return runner.run(look())
 
 
-async def look_at(client: Client, model: str) -> Probe:
+async def look_at(client: Client, model: str) -> ServerProbe:
     """As ``probe``, over a client that is there already."""
     entries, latency = await _listing(client, model)
     names = tuple(entry["id"] for entry in entries)
@@ -95,7 +95,7 @@ async def look_at(client: Client, model: str) -> Probe:
         if not names:
             raise NotThere(f"{client.server.host} lists no model; load one there, or name it with --model.")
         model = names[0]
-    question = await _agree(Question(client, model, "chat", LARGEST))
+    question = await _agree(ProbeRequest(client, model, "chat", LARGEST))
     dialect = question.dialect
     hot, pair = replace(HOT, temperature=dialect.hottest), 2 if dialect.n else 1
     once, again = await question.ask(hot, _SEED, pair), await question.ask(hot, _SEED, pair)
@@ -105,7 +105,7 @@ async def look_at(client: Client, model: str) -> Probe:
     seed: bool | None = dialect.seed and once.texts == again.texts
     if seed and once.texts[0] == other.texts[0]:
         seed = None
-    return Probe(
+    return ServerProbe(
         models=names,
         model=model,
         latency_s=latency,
@@ -114,7 +114,11 @@ async def look_at(client: Client, model: str) -> Probe:
         chat=question.mode == "chat",
         context=_context(next((entry for entry in entries if entry["id"] == model), {})),
         dialect=replace(
-            dialect, n=n, log_probs=once.has_log_probs, says_why=once.says_why, says_when=not once.goes_on_after_its_end
+            dialect,
+            n=n,
+            log_probs=once.has_log_probs,
+            gives_reason=once.gives_reason,
+            marks_end=not once.goes_on_after_its_end,
         ),
     )
 
@@ -128,7 +132,7 @@ async def _listing(client: Client, model: str) -> tuple[list[dict[str, Any]], fl
     start = time.monotonic()
     try:
         return await client.models(), time.monotonic() - start
-    except (NotThere, NoSuchSpeech, Failing, Refused) as error:
+    except (NotThere, UnknownProtocol, ServerFailing, RequestRefused) as error:
         fault = error
     for server in client.server.elsewhere():
         with contextlib.suppress(ServerFault):
@@ -143,26 +147,26 @@ async def _listing(client: Client, model: str) -> tuple[list[dict[str, Any]], fl
     return [], time.monotonic() - start
 
 
-async def _agree(question: Question) -> Question:
+async def _agree(question: ProbeRequest) -> ProbeRequest:
     """The question in the largest dialect that the server takes, as a chat if it chats."""
     try:
         return await _shorten(question)
-    except (Refused, Failing, NotThere) as fault:
+    except (RequestRefused, ServerFailing, NotThere) as fault:
         try:
             return await _shorten(replace(question, mode="completion"))
         except ServerFault:
             raise fault from None
 
 
-async def _shorten(question: Question) -> Question:
+async def _shorten(question: ProbeRequest) -> ProbeRequest:
     """Leave out what the server complains of, until it answers."""
     while True:
         try:
             sampling = replace(HOT, temperature=question.dialect.hottest, max_tokens=1)
             await question.ask(sampling, _SEED, count=2 if question.dialect.n else 1)
             return question
-        except (Refused, Failing) as fault:
-            smaller = question.dialect.without(fault.said)
+        except (RequestRefused, ServerFailing) as fault:
+            smaller = question.dialect.without(fault.reply)
             if smaller is None:
                 raise
             question = replace(question, dialect=smaller)

@@ -6,7 +6,7 @@ from typing import Any
 
 _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 _ANSWER_PARTS = ("text", "output_text")
-_SAID = ("message", "msg", "detail", "error_msg", "status_msg", "errors")  # of errors, by different servers
+_DETAIL_KEYS = ("message", "msg", "detail", "error_msg", "status_msg", "errors")  # of errors, by different servers
 _NO_CODE = (0, "0", 200, "200", None, "", "ok", "success")
 
 
@@ -62,11 +62,11 @@ def error_in(data: dict[str, Any]) -> Any:
         return vendor.get("status_msg") or vendor
     if isinstance(choices := data.get("choices"), list) and choices:
         return next((c["error"] for c in choices if isinstance(c, dict) and _is_error(c.get("error"))), None)
-    said = next((data[key] for key in _SAID if isinstance(data.get(key), str | list) and data[key]), None)
+    detail = next((data[key] for key in _DETAIL_KEYS if isinstance(data.get(key), str | list) and data[key]), None)
     failed = "error" in (data.get("object"), data.get("type"), data.get("status")) or data.get("success") is False
     code = data.get("code", data.get("error_code", data.get("status")))
-    if failed or (said is not None and "usage" not in data and ("code" not in data or code not in _NO_CODE)):
-        return said or data
+    if failed or (detail is not None and "usage" not in data and ("code" not in data or code not in _NO_CODE)):
+        return detail or data
     return None
 
 
@@ -78,8 +78,8 @@ def well_formed(text: str) -> str:
 def _is_error(value: Any) -> bool:
     """Some servers send the field with every chunk, and nothing in it."""
     if isinstance(value, dict):
-        said = str(value.get("message") or "").lower()
-        return bool(value) and not (value.get("code") in _NO_CODE and said in ("", "ok", "success"))
+        detail = str(value.get("message") or "").lower()
+        return bool(value) and not (value.get("code") in _NO_CODE and detail in ("", "ok", "success"))
     return bool(value)
 
 

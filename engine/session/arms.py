@@ -22,8 +22,8 @@ from engine.session.turns import fix
 _FILE = Path(__file__).parents[2] / "resources" / "arms.toml"
 BATCH = 8  # candidates of one proposal
 _SHORTEST_S = 1e-6  # what nothing is taken to last where the clock has not moved on
-FRESH, TOLD, REPAIR, LARGER = "fresh", "told", "repair", "larger model"
-_TOLD = """\
+FRESH, SHOWN_TEST, REPAIR, LARGER = "fresh", "told", "repair", "larger model"
+_WITH_TEST = """\
 {prompt}
 
 Answers that were tried before failed this test, among others:
@@ -126,15 +126,15 @@ def fresh(now: Outlook) -> Iterator[Proposal]:
     yield Proposal(Origin(FRESH, title), now.asks(now.first), now.loaded, chance, now.candidate_s)
 
 
-def told(now: Outlook) -> Iterator[Proposal]:
+def with_tests_in_prompt(now: Outlook) -> Iterator[Proposal]:
     """Further candidates that see the test which most of those before failed."""
     if now.first.mode != "chat" or not (test := _common_failure(now.run)):
         return
     title = now.ladder[now.loaded].title
-    prompt = _TOLD.format(prompt=now.first.prompt, test=fenced(test))
-    chance = chance_of(TOLD, title).after(now.failed(TOLD, title))
+    prompt = _WITH_TEST.format(prompt=now.first.prompt, test=fenced(test))
+    chance = chance_of(SHOWN_TEST, title).after(now.failed(SHOWN_TEST, title))
     request = now.asks(replace(now.first, prompt=prompt))
-    yield Proposal(Origin(TOLD, title), request, now.loaded, chance, now.candidate_s)
+    yield Proposal(Origin(SHOWN_TEST, title), request, now.loaded, chance, now.candidate_s)
 
 
 def repair(now: Outlook) -> Iterator[Proposal]:
@@ -182,7 +182,7 @@ def _common_failure(run: Run) -> str:
     return max(asserts, key=asserts.count, default="")[:_LONGEST_TEST]
 
 
-ARMS: dict[str, Arm] = {FRESH: fresh, TOLD: told, REPAIR: repair, LARGER: larger_model}
+ARMS: dict[str, Arm] = {FRESH: fresh, SHOWN_TEST: with_tests_in_prompt, REPAIR: repair, LARGER: larger_model}
 
 
 def proposals(now: Outlook, arms: Iterable[str] = ARMS) -> list[Proposal]:

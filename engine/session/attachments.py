@@ -40,7 +40,7 @@ def attach(path: Path, others: Sequence[Attachment] = ()) -> Attachment:
     """
     path = path.expanduser().absolute()
     if any(other.path == path for other in others):
-        raise CannotAttach(f"{path.name} is attached already; remove it first to read it anew.")
+        raise CannotAttach(f"{path.name} is attached already; remove it first to read it again.")
     room = LARGEST - sum(other.size for other in others)
     data = _read(path, room)
     if len(data) > room:

@@ -7,7 +7,7 @@ from engine.contract import Request
 from engine.runner.report import Report
 from engine.selection.code_blocks import CodeBlock, parse_python, solution
 from engine.selection.grouping import Likeness
-from engine.selection.thoughts import said
+from engine.selection.thoughts import without_thoughts
 
 ENDED = ("done", "cut", "stopped", "failed")
 _VERDICT_STATES = {
@@ -76,7 +76,7 @@ class Candidate:
 
     @property
     def block(self) -> CodeBlock:
-        """The code block that answers the prompt. Looked for anew at each call while the text still grows."""
+        """The code block that answers the prompt. Looked for again at each call while the text still grows."""
         return self._block or self._solution()
 
     @property
@@ -94,7 +94,7 @@ class Candidate:
 
     @property
     def passed(self) -> bool:
-        """Only a full pass. One that rests on the candidate's own ``==`` (pass-soft) is for a person to judge."""
+        """Only a full pass. One that rests on the candidate's own ``==`` (pass-soft) is for a user to judge."""
         return self.report is not None and self.report.verdict == "pass"
 
     @property
@@ -134,13 +134,13 @@ class Candidate:
         block = solution(self.text)
         if not (before or after) or not self.text.strip():
             return block
-        whole = before + said(self.text) + after
+        whole = before + without_thoughts(self.text) + after
         if parse_python(whole):
             return CodeBlock(whole, fenced=False)
-        begun = solution(before + said(self.text))  # prose behind it is no code
+        begun = solution(before + without_thoughts(self.text))  # prose behind it is no code
         if not begun.fenced and begun.code.startswith(before) and parse_python(begun.code + after):
             return CodeBlock(begun.code + after, fenced=False)
-        # A base model may chat all the same and put everything into a block.
+        # A base model may chat anyway and put everything into a block.
         return block if block.fenced else CodeBlock(whole, fenced=False)
 
 

@@ -26,10 +26,10 @@ from engine.contract import (
 from engine.runner.forms import BrokenTests, parse
 from engine.runner.protocol import (
     Answer,
-    CancelTest,
+    CancelTests,
     ConsentNeeded,
-    Lamps,
-    Test,
+    Isolation,
+    RunTests,
     TestFinished,
     TestProgress,
     TestStarted,
@@ -83,7 +83,7 @@ class RunDriver:
         self._all = self._none = False  # of this run is tested, whatever the policy says
         self._waiting: list[int] = []  # candidates whose tests need consent
         self._question = ""  # the kind that was asked for
-        self._looked_at = self._objection = ""  # tests, and what is wrong with them
+        self._checked_at = self._objection = ""  # tests, and what is wrong with them
         self._search = search
         self._before: list[dict[str, Any]] = []  # decisions of earlier searches and repairs
         self._proposal: Proposal | None = None  # whose model is being loaded
@@ -156,11 +156,12 @@ class RunDriver:
         return effects + self.cancel_tests()
 
     def run_tests(self) -> list[Effect]:
-        """Test all candidates of this run that have no verdict on these tests: those that ended now, others as they do.
+        """RunTests all candidates of this run that have no verdict on these tests: those that ended now, others as they
+        do.
 
         Tests other than the run's void its verdicts.
         """
-        self._all, self._none, self._looked_at = True, False, ""
+        self._all, self._none, self._checked_at = True, False, ""
         return self._hand_over()
 
     def policy_changed(self) -> list[Effect]:
@@ -170,7 +171,7 @@ class RunDriver:
     def cancel_tests(self) -> list[Effect]:
         """End every test at once; candidates without a verdict are *not run* again."""
         self._all, self._waiting = False, []
-        return [CancelTest(name) for name in self.run.forget_queued_tests()]
+        return [CancelTests(name) for name in self.run.forget_queued_tests()]
 
     def answer_consent(self, given: bool) -> list[Effect]:
         """To the last ConsentQuestion. After a no nothing is tested any more until the user asks for it."""
@@ -201,7 +202,7 @@ class RunDriver:
 
     def runner_answer(self, answer: Answer) -> list[Effect]:
         """The last words of a test that was cancelled are no verdict, nor are those on tests that have changed."""
-        number = None if isinstance(answer, Lamps) else self.run.number_of(answer.id)
+        number = None if isinstance(answer, Isolation) else self.run.number_of(answer.id)
         if number is None:
             return []
         candidate = self.run.candidates[number]
@@ -236,20 +237,20 @@ class RunDriver:
         tests = self._tests()
         if not tests.strip():
             return []
-        again = tests == self._looked_at
+        again = tests == self._checked_at
         if not again:
-            self._looked_at, self._objection = tests, objection(tests)
+            self._checked_at, self._objection = tests, objection(tests)
         if self._objection:
             self._search = None
             return [] if again else [RefusedTests(self._objection)]
         effects: list[Effect] = []
         if tests != self.run.tests:
             self._waiting = []
-            effects += [CancelTest(name) for name in self.run.change_tests(tests)]
+            effects += [CancelTests(name) for name in self.run.change_tests(tests)]
         return effects + [self._test(number) for number in self.run.next_to_test()]
 
-    def _test(self, number: int) -> Test:
-        return Test(
+    def _test(self, number: int) -> RunTests:
+        return RunTests(
             self.run.queue_test(number),
             self.run.candidates[number].code,
             self.run.tests,

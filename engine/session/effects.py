@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from engine.contract import Message
-from engine.runner.protocol import CancelTest, Test
+from engine.runner.protocol import CancelTests, RunTests
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,12 @@ class FirstPass:
     stopped: bool
 
 
-Effect = Message | Test | CancelTest | ConsentQuestion | RefusedTests | FirstPass
+Effect = Message | RunTests | CancelTests | ConsentQuestion | RefusedTests | FirstPass
 
 
 @dataclass(frozen=True)
 class TestPolicy:
     """``as_finished``: candidates are tested as they finish. ``stop_at_first_pass``: so they are, until one passes."""
-
-    __test__ = False  # not a test class, whatever pytest makes of the name
 
     as_finished: bool = False
     stop_at_first_pass: bool = False

@@ -17,7 +17,7 @@ import psutil
 
 from engine.contract import BasslineError
 from engine.session import paths, schema
-from engine.session.record import Kept, Row, kept
+from engine.session.record import Row, StoredRun, kept
 
 UNDO_S = 30.0
 _BUSY_S = 5.0
@@ -36,7 +36,7 @@ class NotInHistory(BasslineError):
 
 
 @dataclass(frozen=True)
-class Entry:
+class HistoryEntry:
     """One run in a list. ``finished`` candidates ended by themselves or were cut, ``tested`` ones have a verdict.
 
     ``began`` is in UTC.
@@ -69,7 +69,7 @@ class Journal:
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 self._db = schema.connect(path, _BUSY_S, check)
-            except schema.Unusable as error:
+            except schema.UnusableJournal as error:
                 aside = schema.set_aside(path)
                 self.notice = f"The history {error}; it was set aside as {aside.name}, and a new one begun."
                 self._db = schema.connect(path, _BUSY_S)
@@ -139,14 +139,14 @@ class Journal:
 
     # Reading.
 
-    def entries(self, search: str = "", limit: int = 200) -> list[Entry]:
+    def entries(self, search: str = "", limit: int = 200) -> list[HistoryEntry]:
         """Newest first: the runs whose prompt or code hold every word of ``search``, letter case aside."""
         with _sentences(self.path):
             found = self._find(search[:_LONGEST_SEARCH].casefold().split())
             within = "" if found is None else f" AND id IN ({', '.join(map(str, found)) or 'NULL'})"
             return self._entries(f"deleted IS NULL{within} ORDER BY id DESC LIMIT {int(limit)}")
 
-    def unfinished(self) -> list[Entry]:
+    def unfinished(self) -> list[HistoryEntry]:
         """Runs that were going on when their process died, newest first."""
         with _sentences(self.path):
             over = ", ".join(f"'{state}'" for state in _OVER)
@@ -156,14 +156,14 @@ class Journal:
             dead = [str(id) for id, owner in owners if not _lives(owner)]
             return self._entries(f"id IN ({', '.join(dead) or 'NULL'}) ORDER BY id DESC")
 
-    def end_unfinished(self) -> list[Entry]:
+    def end_unfinished(self) -> list[HistoryEntry]:
         """Runs that a dead process left behind are over now, and stopped. Gives them, newest first."""
         left = self.unfinished()
         for entry in left:
             self.update(entry.id, {"state": "stopped", "outcome": "stopped", "reason": _ENDED_EARLY})
         return left
 
-    def load(self, id: int) -> Kept:
+    def load(self, id: int) -> StoredRun:
         """Raises NotInHistory and HistoryUnavailable."""
         with _sentences(self.path):
             row = self._db.execute("SELECT * FROM runs WHERE id = ? AND deleted IS NULL", (id,)).fetchone()
@@ -172,7 +172,7 @@ class Journal:
             candidates = self._db.execute("SELECT * FROM candidates WHERE run = ? ORDER BY number", (id,)).fetchall()
         return kept(row, candidates)
 
-    def _entries(self, condition: str) -> list[Entry]:
+    def _entries(self, condition: str) -> list[HistoryEntry]:
         rows = self._db.execute(
             "SELECT id, title, began, count(number), count(number) FILTER (WHERE c.state IN ('done', 'cut')),"
             " count(report), coalesce(sum(passed), 0), runs.state"
@@ -180,7 +180,7 @@ class Journal:
             " LEFT JOIN candidates AS c ON c.run = id GROUP BY id ORDER BY id DESC"
         )
         return [
-            Entry(id, title, datetime.fromisoformat(began).astimezone(UTC), *counts)
+            HistoryEntry(id, title, datetime.fromisoformat(began).astimezone(UTC), *counts)
             for id, title, began, *counts in rows
         ]
 

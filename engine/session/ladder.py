@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from engine.contract import ModelChoice
-from engine.models.library import Listed, listed
+from engine.models.library import ListedModel, listed
 from engine.session.arms import Model
 
 _READ = 0.5e9  # bytes of weights a second, read and unpacked
 _START_S = 2.0
 
 
-def ladder(choice: ModelChoice, rows: Iterable[Listed] | None = None) -> list[Model]:
+def ladder(choice: ModelChoice, rows: Iterable[ListedModel] | None = None) -> list[Model]:
     """The model of ``choice`` first, then those of the catalog that are larger, here, and fit, smallest first.
 
     Only the first for a server, and for a model that is not in the catalog: nobody knows what is larger. Reads the
@@ -26,11 +26,11 @@ def ladder(choice: ModelChoice, rows: Iterable[Listed] | None = None) -> list[Mo
     return [_model(row, replace(choice, model=row.name if at else choice.model), first) for at, row in enumerate(steps)]
 
 
-def _is(row: Listed, choice: ModelChoice) -> bool:
+def _is(row: ListedModel, choice: ModelChoice) -> bool:
     return row.default if choice.model == ModelChoice.model else row.name == choice.model
 
 
-def _model(row: Listed, choice: ModelChoice, first: Listed) -> Model:
+def _model(row: ListedModel, choice: ModelChoice, first: ListedModel) -> Model:
     """A step of a small model takes as long as its weights are large."""
     if row is not first:
         choice = replace(choice, draft="", offline=True)

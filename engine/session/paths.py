@@ -18,7 +18,7 @@ class NoHome(BasslineError):
 
 
 def ensure_home() -> None:
-    """See to it that the person has a home folder; call this before anything asks for one.
+    """See to it that the user has a home folder; call this before anything asks for one.
 
     In a container under a number that no user has, and in some services, there is neither HOME nor an entry that names
     a folder. BASSLINE_HOME or a private folder among the temporary files stands in, also for the libraries that we use
@@ -57,7 +57,7 @@ def models() -> Path:
 
 
 def settings() -> Path:
-    """Small files that a person would miss."""
+    """Small files that a user would miss."""
     home = _home()
     return home / "settings" if home else platformdirs.user_config_path(_APP, appauthor=False)
 

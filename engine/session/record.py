@@ -20,7 +20,7 @@ _COUNTS = ("tokens", "proposed", "accepted", "mean_logprob", "stop_reason", "sta
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredRun:
     """A run out of the journal. ``began`` is in UTC."""
 
     id: int
@@ -74,7 +74,7 @@ def candidate_row(candidate: Candidate) -> Row:
     }
 
 
-def kept(row: Mapping[str, Any], candidates: list[Mapping[str, Any]]) -> Kept:
+def kept(row: Mapping[str, Any], candidates: list[Mapping[str, Any]]) -> StoredRun:
     """The run that these rows tell of. One that never came to its end counts as stopped."""
     request = part_from_json(row["request"], Request)
     run = Run.restored(
@@ -92,7 +92,7 @@ def kept(row: Mapping[str, Any], candidates: list[Mapping[str, Any]]) -> Kept:
         part_from_json(row["loaded"], Ready) if row["loaded"] else None,
         json.loads(row["versions"]),
     )
-    return Kept(row["id"], run, datetime.fromisoformat(row["began"]))
+    return StoredRun(row["id"], run, datetime.fromisoformat(row["began"]))
 
 
 def _candidate(row: Mapping[str, Any], request: Request) -> Candidate:

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from engine.contract import BasslineError
 from engine.session.candidate import Candidate
-from engine.session.journal import Entry, Journal
+from engine.session.journal import HistoryEntry, Journal
 from engine.session.record import Row, candidate_row, first_row, run_row
 from engine.session.run import Run
 
@@ -61,18 +61,18 @@ _Job = Callable[[Journal], object]
 
 
 class Recorder:
-    """``said`` gets a sentence when the history cannot be kept or had to be set aside; ``wrote`` is called after every
-    write. Both are called on the writer's thread.
+    """``notify`` gets a sentence when the history cannot be kept or had to be set aside; ``wrote`` is called after
+    every write. Both are called on the writer's thread.
     """
 
     def __init__(
         self,
         path: Path,
-        said: Callable[[str], None] = lambda sentence: None,
+        notify: Callable[[str], None] = lambda sentence: None,
         wrote: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ):
-        self._path, self._said, self._wrote, self._clock = path, said, wrote, clock
+        self._path, self._notify, self._wrote, self._clock = path, notify, wrote, clock
         self._noted: WeakKeyDictionary[Run, _Noted] = WeakKeyDictionary()
         self._jobs: queue.SimpleQueue[_Job | threading.Event | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._write, name="history", daemon=True)
@@ -123,7 +123,7 @@ class Recorder:
     def restore(self, id: int) -> None:
         self._jobs.put(lambda journal: journal.restore(id))
 
-    def recover(self, then: Callable[[list[Entry]], None]) -> None:
+    def recover(self, then: Callable[[list[HistoryEntry]], None]) -> None:
         """End the runs that a dead process left behind; ``then`` gets them on the writer's thread, if any."""
 
         def end(journal: Journal) -> None:
@@ -168,7 +168,7 @@ class Recorder:
                 _take_back(work, fresh)
                 if str(error) != complaint:
                     complaint = str(error)
-                    self._said(complaint)
+                    self._notify(complaint)
             for job in batch:
                 if isinstance(job, threading.Event):
                     job.set()
@@ -181,7 +181,7 @@ class Recorder:
     def _open(self) -> Journal:
         journal = Journal(self._path, check=True)
         if journal.notice:
-            self._said(journal.notice)
+            self._notify(journal.notice)
         return journal
 
     def _do(self, journal: Journal, work: Sequence[_Job]) -> None:

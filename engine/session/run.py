@@ -23,7 +23,7 @@ from engine.contract import (
 from engine.contract.request import MAX_CANDIDATES
 from engine.runner.report import Report
 from engine.selection.grouping import Fingerprint, first_alike, groups, same_failure
-from engine.selection.ranking import Entry, rank
+from engine.selection.ranking import RankedCandidate, rank
 from engine.selection.variety import offer_of_heat
 from engine.session.candidate import ONCE, Candidate, Origin, around, as_dict, test_state
 from engine.session.provenance import Provenance
@@ -71,7 +71,7 @@ class Run:
 
     @classmethod
     def restored(cls, name: str, request: Request, tests: str, candidates: Iterable[Candidate]) -> "Run":
-        """A run of the past that has ended, from what was kept of it; who is like whom is found anew."""
+        """A run of the past that has ended, from what was kept of it; who is like whom is found again."""
         run = cls(name, request, tests)
         run.state = "stopped"
         run.candidates = {candidate.number: candidate for candidate in candidates}
@@ -118,7 +118,7 @@ class Run:
                 self._finish(event)
 
     def stop(self) -> None:
-        """The person asked for an end; the run is over when the engine says so."""
+        """The user asked for an end; the run is over when the engine says so."""
         if not self.ended:
             self.state = "stopping"
 
@@ -285,7 +285,7 @@ class Run:
         alike = groups(self._fingerprints)
         return rank(
             [
-                Entry(number, c.state, alike[number], c.mean_logprob, c.report)
+                RankedCandidate(number, c.state, alike[number], c.mean_logprob, c.report)
                 for number, c in self.candidates.items()
                 if number in alike
             ]

@@ -10,7 +10,7 @@ from pathlib import Path
 _OURS = 0x4261736C  # "Basl", in the header of every file of ours
 
 
-class Unusable(Exception):
+class UnusableJournal(Exception):
     """The file is damaged, no journal, or newer than this program; says which, to follow "The history"."""
 
 
@@ -53,7 +53,9 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _search)
 
 
 def connect(path: Path, busy_s: float, check: bool = False) -> sqlite3.Connection:
-    """Open or make the file and bring it up to date. Raises Unusable, and sqlite3.OperationalError and OSError."""
+    """Open or make the file and bring it up to date. Raises UnusableJournal, and sqlite3.OperationalError and
+    OSError.
+    """
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # prompts are nobody else's business
     db = sqlite3.connect(path, timeout=busy_s, isolation_level=None)
@@ -63,14 +65,14 @@ def connect(path: Path, busy_s: float, check: bool = False) -> sqlite3.Connectio
             db.execute(f"PRAGMA {pragma}")
         _bring_up_to_date(db)
         if check and (found := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
-            raise Unusable(f"was damaged ({found})")
+            raise UnusableJournal(f"was damaged ({found})")
     except sqlite3.OperationalError:
         db.close()
         raise
     except sqlite3.DatabaseError as error:
         db.close()
-        raise Unusable(f"was damaged ({error})") from error
-    except Unusable:
+        raise UnusableJournal(f"was damaged ({error})") from error
+    except UnusableJournal:
         db.close()
         raise
     return db
@@ -114,15 +116,15 @@ def _bring_up_to_date(db: sqlite3.Connection) -> None:
 
 
 def _version(db: sqlite3.Connection) -> int:
-    """The file's version, 0 for an empty one. Raises Unusable when it is newer, or somebody else's."""
+    """The file's version, 0 for an empty one. Raises UnusableJournal when it is newer, or somebody else's."""
     version: int = db.execute("PRAGMA user_version").fetchone()[0]
     tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if version == 0 and not tables:
         return 0
     if db.execute("PRAGMA application_id").fetchone()[0] != _OURS:
-        raise Unusable("was not written by Bassline")
+        raise UnusableJournal("was not written by Bassline")
     if version > len(MIGRATIONS):
-        raise Unusable("was written by a newer Bassline")
+        raise UnusableJournal("was written by a newer Bassline")
     if not {"runs", "candidates", "words"} <= tables:
-        raise Unusable("was damaged (tables are missing)")
+        raise UnusableJournal("was damaged (tables are missing)")
     return version

@@ -1,4 +1,4 @@
-"""The servers a person has named, and their tokens: addresses in a file, tokens only in the system's keyring.
+"""The servers a user has named, and their tokens: addresses in a file, tokens only in the system's keyring.
 
 ``servers.toml`` in the settings folder holds everything but the tokens. Where a system has no keyring, the
 environment variable BASSLINE_SERVER_TOKEN stands in; it is sent to whatever server is chosen.
@@ -127,7 +127,7 @@ def servers() -> list[Server]:
         entries = tomllib.loads(text).get("server", [])
         return sorted(cattrs.structure(entries, list[Server]), key=lambda server: server.name)
     except (ValueError, TypeError, cattrs.BaseValidationError) as error:
-        raise BadServer(f"{_file()} cannot be read; repair it, or delete it to start afresh.") from error
+        raise BadServer(f"{_file()} cannot be read; repair it, or delete it to start over.") from error
 
 
 def find(name_or_address: str) -> Server:

@@ -1,4 +1,4 @@
-"""What a person has chosen for good: one TOML file, written whole or not at all, shared by window and command line.
+"""What a user has chosen for good: one TOML file, written whole or not at all, shared by window and command line.
 
 Keys that this release does not know stay where they are. A value that cannot be is passed over with a sentence, and a
 file that cannot be read is set aside, never thrown away.
@@ -54,7 +54,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedSettings:
     """``notices``: a sentence for everything in the file that could not be used."""
 
     settings: Settings
@@ -65,22 +65,24 @@ def settings_file() -> Path:
     return paths.settings() / "settings.toml"
 
 
-def load(path: Path | None = None) -> Loaded:
+def load(path: Path | None = None) -> LoadedSettings:
     """The settings in the file, and the defaults for all that it does not say. Never raises."""
     path = path or settings_file()
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        return Loaded(Settings())
+        return LoadedSettings(Settings())
     except OSError as error:
-        return Loaded(Settings(), (f"The settings {path} cannot be read: {error.strerror}; the defaults are used.",))
+        return LoadedSettings(
+            Settings(), (f"The settings {path} cannot be read: {error.strerror}; the defaults are used.",)
+        )
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return Loaded(Settings(), (_set_aside(path),))
+        return LoadedSettings(Settings(), (_set_aside(path),))
     notices: list[str] = []
     sampling = values.get("sampling", {})
     known = _usable(Sampling, sampling if isinstance(sampling, dict) else {}, path, notices)
     known_settings = _usable(Settings, {**values, "sampling": Sampling(**known)}, path, notices)
-    return Loaded(Settings(**known_settings), tuple(notices))
+    return LoadedSettings(Settings(**known_settings), tuple(notices))
 
 
 def keep(settings: Settings, path: Path | None = None) -> Path:

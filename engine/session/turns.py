@@ -15,7 +15,7 @@ The code above fails this test:
 Find the mistake and write the whole corrected code."""
 
 
-def said_until(run: Run, number: int) -> tuple[Turn, ...]:
+def turns_until(run: Run, number: int) -> tuple[Turn, ...]:
     """All turns up to and with the answer of candidate ``number``.
 
     A completion is a start of code and no conversation: it goes on as a chat about its code. Raises BadRequest when
@@ -30,10 +30,10 @@ def said_until(run: Run, number: int) -> tuple[Turn, ...]:
 def follow_up(run: Run, number: int, prompt: str, seed: int | None = None) -> Request:
     """Go on from the answer of candidate ``number``: what was said so far becomes earlier turns of ``prompt``.
 
-    Numbers start at 1 anew; without ``seed`` it is that of the run. Raises BadRequest when there is no answer yet or
+    Numbers start at 1 again; without ``seed`` it is that of the run. Raises BadRequest when there is no answer yet or
     the prompt is empty.
     """
-    turns, asked = said_until(run, number), run.request
+    turns, asked = turns_until(run, number), run.request
     return replace(
         asked,
         prompt=prompt,

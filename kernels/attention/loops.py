@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from kernels.llvm import FLOAT, INT, LONG, NOTHING, POINTER, SHARED, Body, long
+from kernels.llvm import FLOAT, INT, LONG, NOTHING, POINTER, SHARED, FunctionBody, long
 from kernels.vector import FLOATS, WIDTH, constant, exp, lane_sum, multiply_add
 
 _REGISTERS = 28  # vectors of a query, or of an output, that are held at once
@@ -18,7 +18,7 @@ _FIELDS = [POINTER] * 10 + [LONG] * 14 + [FLOAT] * 2
 
 
 @dataclass(frozen=True)
-class Shape:
+class HeadShape:
     """What the loops are compiled for: the sizes of heads, and how many query heads share a key head."""
 
     key_size: int
@@ -42,21 +42,21 @@ def fits(key_size: int, value_size: int) -> bool:
     return key_size % 4 == value_size % 4 == 0
 
 
-def attention_module(shape: Shape) -> ir.Module:
+def attention_module(shape: HeadShape) -> ir.Module:
     """With one function to call, ``attend``; its arguments are the fields below, and the number of pieces."""
     module = ir.Module("attention")
     for heads in sorted(set(shape.chunks)):
         write_heads(module, shape, heads)
     write_some_work(module, shape)
-    body = Body(module, "attend", [*_FIELDS, LONG])
+    body = FunctionBody(module, "attend", [*_FIELDS, LONG])
     body.share_out("some_work", body.parameters[:-1], body.parameters[-1])
     body.at.ret_void()
     return module
 
 
-def write_some_work(module: ir.Module, shape: Shape) -> None:
+def write_some_work(module: ir.Module, shape: HeadShape) -> None:
     """One piece: every so-many-eth token and key head, for later tokens of a prompt see more keys."""
-    body = Body(module, "some_work", SHARED)
+    body = FunctionBody(module, "some_work", SHARED)
     at = body.at
     (query, prefix_keys, prefix_values, keys, values, rows, slots, sinks, out, room, *sizes) = body.received(_FIELDS)
     tokens, groups, prefix, window, query_token, query_head, *strides, apart, scaling, cap = sizes
@@ -88,10 +88,10 @@ def write_some_work(module: ir.Module, shape: Shape) -> None:
     at.ret_void()
 
 
-def write_heads(module: ir.Module, shape: Shape, heads: int) -> None:
+def write_heads(module: ir.Module, shape: HeadShape, heads: int) -> None:
     """Some heads of one token over the keys of the prompt and of the row."""
     kinds = [POINTER] * 6 + [LONG] * 4 + [POINTER, LONG, LONG, FLOAT, FLOAT, POINTER]
-    body = Body(module, f"heads{heads}", kinds)
+    body = FunctionBody(module, f"heads{heads}", kinds)
     body.function.linkage = "internal"
     query, out, *bases = body.parameters[:6]
     first, prefix, start, stop, scores, apart, query_head, scaling, cap, sinks = body.parameters[6:]
@@ -110,8 +110,8 @@ def write_heads(module: ir.Module, shape: Shape, heads: int) -> None:
 
 
 def _scores(
-    body: Body,
-    shape: Shape,
+    body: FunctionBody,
+    shape: HeadShape,
     queries: Sequence[ir.Value],
     bases: Sequence[ir.Value],
     spans: Sequence[tuple[ir.Value, ir.Value]],
@@ -137,7 +137,7 @@ def _scores(
 
 
 def _softmax(
-    body: Body, shape: Shape, line: ir.Value, count: ir.Value, cap: ir.Value, sink: ir.Value | None
+    body: FunctionBody, shape: HeadShape, line: ir.Value, count: ir.Value, cap: ir.Value, sink: ir.Value | None
 ) -> ir.Value:
     """Scores to weights that are not yet divided by their sum; gives what to multiply them with."""
     at = body.at
@@ -166,8 +166,8 @@ def _softmax(
 
 
 def _mix(
-    body: Body,
-    shape: Shape,
+    body: FunctionBody,
+    shape: HeadShape,
     bases: Sequence[ir.Value],
     spans: Sequence[tuple[ir.Value, ir.Value]],
     lines: Sequence[ir.Value],
@@ -196,7 +196,7 @@ def _mix(
             body.store(value, body.address(out, head * shape.value_size + part, FLOAT))
 
 
-def _capped(body: Body, score: ir.Value, cap: ir.Value) -> ir.Value:
+def _capped(body: FunctionBody, score: ir.Value, cap: ir.Value) -> ir.Value:
     """``cap * tanh(score / cap)``."""
     at = body.at
     doubled = at.fdiv(at.fadd(score, score), cap)
@@ -204,5 +204,5 @@ def _capped(body: Body, score: ir.Value, cap: ir.Value) -> ir.Value:
     return at.fmul(cap, at.fsub(constant(1.0), below))
 
 
-def _most(body: Body, left: ir.Value, right: ir.Value) -> ir.Value:
+def _most(body: FunctionBody, left: ir.Value, right: ir.Value) -> ir.Value:
     return body.at.select(body.at.icmp_signed(">", left, right), left, right)

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from kernels import llvm, team
-from kernels.attention.loops import Shape, attention_module, fits
+from kernels import llvm, thread_pool
+from kernels.attention.loops import HeadShape, attention_module, fits
 from kernels.attention.torch import attention_by_rows
 from kernels.once import once
 from kernels.vector import WIDTH
@@ -66,10 +66,10 @@ def packed_attention(
     keys, values = map(_dense, suffix)
     prefix = (keys[:1, :, :0], values[:1, :, :0]) if prefix is None else (_dense(prefix[0]), _dense(prefix[1]))
     length, (groups, slab) = prefix[0].shape[2], keys.shape[1:3]
-    shape = Shape(keys.shape[3], values.shape[3], query_heads // groups, softcap is not None, sinks is not None)
+    shape = HeadShape(keys.shape[3], values.shape[3], query_heads // groups, softcap is not None, sinks is not None)
     out = torch.empty(tokens, query_heads, shape.value_size)
     apart = (length + slab + 2 * WIDTH) // WIDTH * WIDTH
-    pieces = min(team.pieces(), max(1, tokens * groups))
+    pieces = min(thread_pool.pieces(), max(1, tokens * groups))
     room = _room(pieces * max(shape.chunks) * apart).view(pieces, -1, apart)
     sinks = room if sinks is None else sinks.contiguous()
     tensors = (query, *prefix, keys, values, rows.contiguous(), slots.contiguous(), sinks, out, room)
@@ -77,7 +77,7 @@ def packed_attention(
     strides += [each.stride(axis) for each in (keys, values) for axis in (0, 1)]
     sizes = (tokens, groups, length, window or 0, *query.stride()[:2], *strides, room.stride(0), apart)
     run = _compiled(shape)
-    team.team().wake()
+    thread_pool.thread_pool().wake()
     run(*map(Tensor.data_ptr, tensors), *sizes, scaling, softcap or 0.0, pieces)
     return out
 
@@ -136,6 +136,6 @@ def _check_range(rows: Tensor, slots: Tensor, batch: int, slab: int) -> None:
 
 
 @once
-def _compiled(shape: Shape) -> Callable[..., None]:
+def _compiled(shape: HeadShape) -> Callable[..., None]:
     kinds = [ctypes.c_void_p] * 10 + [ctypes.c_int64] * 14 + [ctypes.c_float] * 2 + [ctypes.c_int64]
-    return team.compiled(attention_module(shape)).function("attend", *kinds)
+    return thread_pool.compiled(attention_module(shape)).function("attend", *kinds)

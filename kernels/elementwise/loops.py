@@ -2,7 +2,7 @@
 
 from llvmlite import ir
 
-from kernels.llvm import FLOAT, LONG, POINTER, SHARED, Body, long
+from kernels.llvm import FLOAT, LONG, POINTER, SHARED, FunctionBody, long
 from kernels.vector import FLOATS, WIDTH, constant, exp, lane_sum, load_some, multiply_add, store_some
 
 _NORM = [POINTER, POINTER, POINTER, LONG, LONG, FLOAT]
@@ -16,14 +16,14 @@ def elementwise_module() -> ir.Module:
     write_rms_norm(module)
     write_silu(module)
     for name, kinds in (("rms_norm", _NORM), ("silu", _SILU)):
-        body = Body(module, name, [*kinds, LONG])
+        body = FunctionBody(module, name, [*kinds, LONG])
         body.share_out(f"some_{name}", body.parameters[:-1], body.parameters[-1])
         body.at.ret_void()
     return module
 
 
 def write_rms_norm(module: ir.Module) -> None:
-    body = Body(module, "some_rms_norm", SHARED)
+    body = FunctionBody(module, "some_rms_norm", SHARED)
     at = body.at
     x, weight, out, rows, width, eps = body.received(_NORM)
     first, last = body.share(rows)
@@ -57,7 +57,7 @@ def write_rms_norm(module: ir.Module) -> None:
 
 def write_silu(module: ir.Module) -> None:
     """The rows of ``out`` lie one behind the other."""
-    body = Body(module, "some_silu", SHARED)
+    body = FunctionBody(module, "some_silu", SHARED)
     at = body.at
     x, out, rows, width, apart = body.received(_SILU)
     first, last = body.share(rows)

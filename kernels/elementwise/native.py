@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from kernels import llvm, team
+from kernels import llvm, thread_pool
 from kernels.elementwise import torch as plain
 from kernels.elementwise.loops import elementwise_module
 from kernels.once import once
@@ -52,13 +52,13 @@ def silu(x: Tensor) -> Tensor:
 def _pieces(x: Tensor) -> int:
     if x.numel() <= _ALONE:
         return 1
-    team.team().wake()
-    return min(team.pieces(), x.numel() // x.shape[-1])
+    thread_pool.thread_pool().wake()
+    return min(thread_pool.pieces(), x.numel() // x.shape[-1])
 
 
 @once
 def _compiled() -> list[Callable[..., None]]:
-    compiled = team.compiled(elementwise_module())
+    compiled = thread_pool.compiled(elementwise_module())
     pointer, number = ctypes.c_void_p, ctypes.c_int64
     rows = [pointer, pointer, number, number, number, number]
     norm = [pointer, pointer, pointer, number, number, ctypes.c_float, number]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from kernels.llvm import FLOAT, LONG, NOTHING, POINTER, SHARED, Body, long
+from kernels.llvm import FLOAT, LONG, NOTHING, POINTER, SHARED, FunctionBody, long
 from kernels.vector import FLOATS, WIDTH, constant, lane_sum, load_some, multiply_add
 
 _FIELDS = [POINTER] * 4 + [LONG] * 5
@@ -32,14 +32,14 @@ def linear_module(tile: Tile) -> ir.Module:
         for rows in range(1, tile.rows + 1):
             write_tile(module, outputs, rows)
     write_some_outputs(module, tile)
-    body = Body(module, "linear", [*_FIELDS, LONG])
+    body = FunctionBody(module, "linear", [*_FIELDS, LONG])
     body.share_out("some_outputs", body.parameters[:-1], body.parameters[-1])
     body.at.ret_void()
     return module
 
 
 def write_tile(module: ir.Module, outputs: int, rows: int) -> None:
-    body = Body(module, f"tile{outputs}x{rows}", [POINTER] * 4 + [LONG] * 4)
+    body = FunctionBody(module, f"tile{outputs}x{rows}", [POINTER] * 4 + [LONG] * 4)
     body.function.linkage = "internal"
     x, weight, bias, out, inputs, apart, apart_of_weight, width = body.parameters
     at = body.at
@@ -71,7 +71,7 @@ def write_tile(module: ir.Module, outputs: int, rows: int) -> None:
 
 def write_some_outputs(module: ir.Module, tile: Tile) -> None:
     """One piece: a run of outputs with all rows, a chunk at a time."""
-    body = Body(module, "some_outputs", SHARED)
+    body = FunctionBody(module, "some_outputs", SHARED)
     at = body.at
     x, weight, bias, out, rows, inputs, outputs, apart, apart_of_weight = body.received(_FIELDS)
     first, last = body.share(outputs)
@@ -94,7 +94,7 @@ def write_some_outputs(module: ir.Module, tile: Tile) -> None:
     at.ret_void()
 
 
-def call_tile(body: Body, tile: Tile, here: list[ir.Value], arguments: list[ir.Value]) -> None:
+def call_tile(body: FunctionBody, tile: Tile, here: list[ir.Value], arguments: list[ir.Value]) -> None:
     """The tile of so many outputs and rows."""
     at = body.at
     done = body.function.append_basic_block("done")
@@ -109,5 +109,5 @@ def call_tile(body: Body, tile: Tile, here: list[ir.Value], arguments: list[ir.V
     at.position_at_end(done)
 
 
-def _most(body: Body, value: ir.Value, most: int) -> ir.Value:
+def _most(body: FunctionBody, value: ir.Value, most: int) -> ir.Value:
     return body.at.select(body.at.icmp_signed("<", value, long(most)), value, long(most))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from kernels import llvm, team
+from kernels import llvm, thread_pool
 from kernels.float_linear.loops import Tile, linear_module
 from kernels.once import once
 
@@ -46,8 +46,8 @@ def float_linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tenso
         bias = _no_bias(outputs) if bias is None else bias.contiguous()
         sizes = (len(rows), inputs, outputs, rows.stride(0), weight.stride(0))
         addresses = (each.data_ptr() for each in (rows, weight, bias, out))
-        team.team().wake()
-        _compiled()(*addresses, *sizes, min(team.pieces(), outputs))
+        thread_pool.thread_pool().wake()
+        _compiled()(*addresses, *sizes, min(thread_pool.pieces(), outputs))
     return out.view(*x.shape[:-1], outputs)
 
 
@@ -69,4 +69,4 @@ def _no_bias(outputs: int) -> Tensor:
 def _compiled() -> Callable[..., None]:
     tile = Tile(4, 6) if "avx512f" in llvm.features() else Tile(2, 3)
     kinds = [ctypes.c_void_p] * 4 + [ctypes.c_int64] * 6
-    return team.compiled(linear_module(tile)).function("linear", *kinds)
+    return thread_pool.compiled(linear_module(tile)).function("linear", *kinds)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from kernels.int8_linear.quantize import INPUT_LEVELS, TINY
-from kernels.llvm import BYTE, FLOAT, INT, LONG, NOTHING, POINTER, SHARED, Body, long
+from kernels.llvm import BYTE, FLOAT, INT, LONG, NOTHING, POINTER, SHARED, FunctionBody, long
 from kernels.vector import FLOATS, WIDTH, constant, multiply_add
 
 OFFSET = 64  # weights become 1 .. 127: unsigned, and pair sums of AVX2 still fit 16 bits
@@ -21,7 +21,7 @@ _FIELDS = [POINTER] * 7 + [LONG] * 3
 
 
 @dataclass(frozen=True)
-class Way:
+class DotVariant:
     """One kind of dot-product instruction; the registers hold the sums of ``rows`` rows at once."""
 
     name: str
@@ -30,7 +30,7 @@ class Way:
     rows: int
     fused: bool  # one instruction for what AVX2 needs three for
 
-    def dot(self, body: Body, total: ir.Value, weights: ir.Value, inputs: ir.Value) -> ir.Value:
+    def dot(self, body: FunctionBody, total: ir.Value, weights: ir.Value, inputs: ir.Value) -> ir.Value:
         """To every int32 lane of ``total``, the products of four unsigned bytes and four signed ones."""
         if self.fused:
             return body.call(f"llvm.x86.avx512.vpdpbusd.{32 * self.lanes}", total.type, total, weights, inputs)
@@ -42,13 +42,13 @@ class Way:
 
 
 WAYS = (
-    Way("AVX-512 VNNI", (frozenset({"avx512f", "avx512bw", "avx512vnni"}),), 16, 16, True),
-    Way("AVX VNNI", (frozenset({"avxvnni", "fma"}), frozenset({"avx512vl", "avx512vnni", "fma"})), 8, 8, True),
-    Way("AVX2", (frozenset({"avx2", "fma"}),), 8, 8, False),
+    DotVariant("AVX-512 VNNI", (frozenset({"avx512f", "avx512bw", "avx512vnni"}),), 16, 16, True),
+    DotVariant("AVX VNNI", (frozenset({"avxvnni", "fma"}), frozenset({"avx512vl", "avx512vnni", "fma"})), 8, 8, True),
+    DotVariant("AVX2", (frozenset({"avx2", "fma"}),), 8, 8, False),
 )
 
 
-def linear_module(way: Way) -> ir.Module:
+def linear_module(way: DotVariant) -> ir.Module:
     """With one function to call: ``linear(x, panels, factors, bias, out, room, rows, stride, panels, pieces)``."""
     module = ir.Module("int8_linear")
     write_quantize(module)
@@ -65,7 +65,7 @@ def write_quantize(module: ir.Module) -> None:
 
     ``apart``: bytes from one group of four to the next; between them lie those of the other rows of the block.
     """
-    body = Body(module, "quantize", [POINTER, POINTER, POINTER, POINTER, LONG, LONG])
+    body = FunctionBody(module, "quantize", [POINTER, POINTER, POINTER, POINTER, LONG, LONG])
     x, q, largest, total, length, apart = body.parameters
     at, lanes, ints = body.at, WIDTH, ir.VectorType(INT, WIDTH)
     most = body.variable(constant(TINY))
@@ -91,9 +91,9 @@ def write_quantize(module: ir.Module) -> None:
     at.ret_void()
 
 
-def write_tile(module: ir.Module, way: Way, rows: int) -> None:
+def write_tile(module: ir.Module, way: DotVariant, rows: int) -> None:
     """One panel times a block of ``rows`` rows, whose integers lie side by side, four by four."""
-    body = Body(module, f"tile{rows}", [POINTER] * 7 + [LONG] * 2)
+    body = FunctionBody(module, f"tile{rows}", [POINTER] * 7 + [LONG] * 2)
     body.function.linkage = "internal"
     panel, q, largest, totals, factors, bias, out, stride, width = body.parameters
     at, lanes = body.at, way.lanes
@@ -125,9 +125,9 @@ def write_tile(module: ir.Module, way: Way, rows: int) -> None:
     at.ret_void()
 
 
-def write_some_panels(module: ir.Module, way: Way) -> None:
+def write_some_panels(module: ir.Module, way: DotVariant) -> None:
     """One piece: a run of panels, each with all rows, block by block."""
-    body = Body(module, "some_panels", SHARED)
+    body = FunctionBody(module, "some_panels", SHARED)
     at = body.at
     panels, q, largest, totals, factors, bias, out, rows, stride, count = body.received(_FIELDS)
     width = at.mul(count, long(way.lanes))
@@ -160,9 +160,9 @@ def write_some_panels(module: ir.Module, way: Way) -> None:
     at.ret_void()
 
 
-def write_some_rows(module: ir.Module, way: Way) -> None:
+def write_some_rows(module: ir.Module, way: DotVariant) -> None:
     """One piece: some rows are quantised, each into its place in its block."""
-    body = Body(module, "some_rows", SHARED)
+    body = FunctionBody(module, "some_rows", SHARED)
     at = body.at
     x, q, largest, totals, rows, stride = body.received([POINTER] * 4 + [LONG] * 2)
     first, last = body.share(rows)
@@ -184,9 +184,9 @@ def write_some_rows(module: ir.Module, way: Way) -> None:
     at.ret_void()
 
 
-def write_linear(module: ir.Module, way: Way) -> None:
+def write_linear(module: ir.Module, way: DotVariant) -> None:
     """The whole product. ``room`` takes the magnitudes, the sums and the integers of the rows."""
-    body = Body(module, "linear", [POINTER] * 6 + [LONG] * 4)
+    body = FunctionBody(module, "linear", [POINTER] * 6 + [LONG] * 4)
     x, panels, factors, bias, out, room, rows, stride, count, pieces = body.parameters
     at, largest = body.at, room
     totals = body.address(largest, rows, FLOAT)

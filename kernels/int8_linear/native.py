@@ -13,13 +13,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from kernels import llvm, team
-from kernels.int8_linear.loops import OFFSET, STRIDE, WAYS, Way, linear_module
+from kernels import llvm, thread_pool
+from kernels.int8_linear.loops import OFFSET, STRIDE, WAYS, DotVariant, linear_module
 from kernels.int8_linear.quantize import INPUT_LEVELS
 from kernels.once import once
 
 
-def ways() -> list[Way]:
+def variants() -> list[DotVariant]:
     """What this processor knows, the fastest first; none where nothing can be compiled."""
     if llvm.why_not():
         return []
@@ -29,10 +29,10 @@ def ways() -> list[Way]:
 class NativeWeight:
     """A weight ``[out, in]`` in panels."""
 
-    def __init__(self, quantized: Tensor, scale: Tensor, way: Way):
+    def __init__(self, quantized: Tensor, scale: Tensor, way: DotVariant):
         """int8 ``[out, in]`` in -63 .. 63, float32 ``[out]``."""
         self.out_features, self.in_features = quantized.shape
-        self._run, self._team = _compiled(way), team.team()
+        self._run, self._pool = _compiled(way), thread_pool.thread_pool()
         self._scale = scale
         self._width, self._stride = _multiple(self.out_features, way.lanes), _multiple(self.in_features, STRIDE)
         whole = torch.nn.functional.pad(
@@ -63,7 +63,7 @@ class NativeWeight:
         bias = self._no_bias if bias is None else self._readable(bias)
         rows, out = rows.contiguous(), torch.empty(count, self._width)
         room = torch.empty(count, self._stride + 8, dtype=torch.uint8)  # integers, magnitude and sum of every row
-        self._team.wake()
+        self._pool.wake()
         self._run(
             rows.data_ptr(),
             *self._addresses,
@@ -73,7 +73,7 @@ class NativeWeight:
             count,
             self._stride,
             len(self._panels),
-            team.pieces(),
+            thread_pool.pieces(),
         )
         return out if exact else out[:, : self.out_features]
 
@@ -90,6 +90,6 @@ def _multiple(size: int, of: int) -> int:
 
 
 @once
-def _compiled(way: Way) -> Callable[..., None]:
+def _compiled(way: DotVariant) -> Callable[..., None]:
     kinds = [ctypes.c_void_p] * 6 + [ctypes.c_int64] * 4
-    return team.compiled(linear_module(way)).function("linear", *kinds)
+    return thread_pool.compiled(linear_module(way)).function("linear", *kinds)

@@ -23,7 +23,7 @@ class PackedWeight(Protocol):
 
 def pack(quantized: torch.Tensor, scale: torch.Tensor) -> PackedWeight:
     """Int8 ``[out, in]`` in -63 .. 63 with float32 scales ``[out]``. CPU only."""
-    ways = native.ways()
+    ways = native.variants()
     return native.NativeWeight(quantized, scale, ways[0]) if ways else FbgemmWeight(quantized, scale)
 
 

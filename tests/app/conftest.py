@@ -13,7 +13,7 @@ from PySide6.QtCore import QEvent, QThread, QTimer
 from PySide6.QtWidgets import QApplication
 from shiboken6 import isValid
 
-from app.theme import Theme
+from app.ui.theme import Theme
 from engine.scripted import Script
 from tests.app.stage import Stage, stage
 

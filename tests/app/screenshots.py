@@ -12,9 +12,9 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication, QDialog, QTableView
 
-from app.engines import recorded_answers
-from app.judging import TOLD
-from app.theme import Theme
+from app.controllers.testing_consent import RUNNING_EXPLAINED
+from app.system.engines import recorded_answers
+from app.ui.theme import Theme
 from engine.contract import Loading
 from engine.scripted import Script, from_texts
 from tests.app.stage import Stage, stage
@@ -259,12 +259,12 @@ def names() -> list[str]:
 
 
 def take(theme: Theme, state: str, colours: str, folder: Path, home: Path) -> Path:
-    """One picture; the window is made anew for it."""
+    """One picture; the window is made again for it."""
     shown = STATES[state]
     theme.force(colours)
     with stage(theme, home / f"{state}-{colours}", shown.script, **shown.options) as on:
         on.window.resize(*SIZE)
-        on.window.remember(TOLD, "yes")
+        on.window.remember(RUNNING_EXPLAINED, "yes")
         on.write()
         on.window.show()
         QApplication.processEvents()

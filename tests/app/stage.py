@@ -9,13 +9,13 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
 
-from app.controller import Controller
-from app.engines import recorded_answers
-from app.start import build
-from app.theme import Theme
+from app.system.engines import recorded_answers
+from app.ui.theme import Theme
 from app.widgets.main_window import MainWindow
+from app.window.controller import MainController
+from app.window.start import build
 from engine.contract import Engine, ModelChoice
-from engine.runner.protocol import Answer, ConsentNeeded, Lamps, Test, TestFinished, TestProgress, TestStarted
+from engine.runner.protocol import Answer, ConsentNeeded, Isolation, RunTests, TestFinished, TestProgress, TestStarted
 from engine.runner.report import Report, TestResult
 from engine.scripted import HandClock, Script, ScriptedEngine, from_texts
 
@@ -36,14 +36,14 @@ assert roman_to_int("MCMXCIV") == 1994
 PROMPT = "Write a Python function roman_to_int(s) that converts a Roman numeral to an integer."
 
 
-def verdict_by_subtraction(test: Test) -> Report:
+def verdict_by_subtraction(test: RunTests) -> Report:
     """The recorded answers that are right all look at the next letter."""
     right = "i + 1" in test.solution or "zip(" in test.solution or "reversed" in test.solution
     last = TestResult("line 3", "passed", seconds=0.001)
     if not right:
         last = TestResult("line 3", "failed", 'assert roman_to_int("MCMXCIV") == 1994, where it returned 2216', 0.001)
     tests = (TestResult("line 1", "passed", seconds=0.001), TestResult("line 2", "passed", seconds=0.001), last)
-    return Report("pass" if right else "fail", "split", tests=tests, lamps=LAMPS, seconds=0.21)
+    return Report("pass" if right else "fail", "split", tests=tests, isolation=LAMPS, seconds=0.21)
 
 
 @dataclass
@@ -51,18 +51,18 @@ class RehearsedRunner:
     """Answers at once, or when ``held`` is let go. ``sealed`` False asks for consent first."""
 
     answer: Callable[[Answer], None]
-    judge: Callable[[Test], Report] = verdict_by_subtraction
+    judge: Callable[[RunTests], Report] = verdict_by_subtraction
     sealed: bool = True
     hold: bool = False
-    heard: list[Test] = field(default_factory=list)
-    held: list[Test] = field(default_factory=list)
+    heard: list[RunTests] = field(default_factory=list)
+    held: list[RunTests] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     closed: bool = False
 
     def probe(self) -> None:
-        self.answer(Lamps(self.sealed, LAMPS, words=FIRST_WORDS))
+        self.answer(Isolation(self.sealed, LAMPS, words=FIRST_WORDS))
 
-    def test(self, test: Test) -> None:
+    def test(self, test: RunTests) -> None:
         self.heard.append(test)
         if not self.sealed and not test.consent:
             self.answer(ConsentNeeded(test.id, "This machine has no bubblewrap."))
@@ -84,7 +84,7 @@ class RehearsedRunner:
     def close(self) -> None:
         self.closed = True
 
-    def _finish(self, test: Test) -> None:
+    def _finish(self, test: RunTests) -> None:
         report = self.judge(test)
         self.answer(TestStarted(test.id, len(report.tests)))
         for result in report.tests:
@@ -132,7 +132,9 @@ class Stage:
         self.runner: RehearsedRunner | None = None
         self._sealed, self._hold = sealed, hold
         self.home = home
-        self.controller: Controller = build(theme, self._open_engine, self._open_runner, home, home / "history.sqlite")
+        self.controller: MainController = build(
+            theme, self._open_engine, self._open_runner, home, home / "history.sqlite"
+        )
         self.window: MainWindow = self.controller.window
         self.window.bar.choose_model("scripted")
         self.window.actions_by_id["test_as_finished"].setChecked(as_finished)  # most tests say themselves when

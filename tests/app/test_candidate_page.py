@@ -8,9 +8,9 @@ from PySide6.QtWidgets import QComboBox, QListView, QPlainTextEdit, QPushButton
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
+from app.item_models.best_reason import best_reason
 from app.item_models.candidates import CandidatesModel
 from app.item_models.filtered import FILTERS, FilteredCandidates
-from app.item_models.standing import standing
 from app.widgets.candidate_page import COMPARE, MANY, TILES
 from engine.contract import CandidateFinished, Request, RunFinished, RunStarted
 from engine.runner.report import Report, TestResult
@@ -43,7 +43,7 @@ def test_the_only_one_that_passes_is_best_for_that() -> None:
     run.change_tests("assert b")
     run.record(1, verdict(False), 1.0)
     run.record(2, verdict(True), 1.0)
-    assert (standing(run).number, standing(run).reason) == (2, "the only one that passed its tests")
+    assert (best_reason(run).number, best_reason(run).reason) == (2, "the only one that passed its tests")
 
 
 def test_among_several_the_larger_group_decides_and_is_named() -> None:
@@ -51,7 +51,7 @@ def test_among_several_the_larger_group_decides_and_is_named() -> None:
     run.change_tests("assert True")
     for number in (1, 2):
         run.record(number, verdict(True), 1.0)
-    found = standing(run)
+    found = best_reason(run)
     assert found.number == 3
     assert found.reason == (
         "passed its tests, as 2 others did, 2 candidates wrote the same code, mean log-probability -0.20"
@@ -59,8 +59,8 @@ def test_among_several_the_larger_group_decides_and_is_named() -> None:
 
 
 def test_without_tests_it_says_so() -> None:
-    assert standing(finished_run("a = 1", "b = 2")).reason == "not tested, mean log-probability -0.10"
-    assert standing(Run("r", Request("p", 1))).number == 0
+    assert best_reason(finished_run("a = 1", "b = 2")).reason == "not tested, mean log-probability -0.10"
+    assert best_reason(Run("r", Request("p", 1))).number == 0
 
 
 def test_the_best_is_marked_and_can_be_gone_to(on: Stage) -> None:

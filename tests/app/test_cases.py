@@ -12,7 +12,7 @@ from PySide6.QtGui import QGuiApplication, QImage, QInputMethodEvent, QTextCurso
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.theme import Theme
+from app.ui.theme import Theme
 from app.widgets.code_editor import CodeEditor
 from engine.contract import Emit, Event, ModelChoice, RunFinished, RunStarted
 from engine.scripted import Script, ScriptedCandidate, ScriptedEngine, from_texts

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.engines import recorded_answers
+from app.system.engines import recorded_answers
 from engine.contract.wire import event_from_line
 from engine.selection.code_blocks import solution
 

@@ -14,7 +14,7 @@ from app.cli import commands, generation, interrupts
 from app.cli.arguments import parser, request_of
 from app.cli.commands import main
 from app.cli.inputs import read_suffix
-from app.cli.progress import PlainLines
+from app.cli.progress import PlainProgress
 from engine.contract import (
     CandidateFinished,
     Closed,
@@ -28,7 +28,7 @@ from engine.contract import (
     RunFinished,
     RunStarted,
 )
-from engine.runner.protocol import Answer, ConsentNeeded, Lamps, Test, TestFinished, TestProgress, TestStarted
+from engine.runner.protocol import Answer, ConsentNeeded, Isolation, RunTests, TestFinished, TestProgress, TestStarted
 from engine.runner.report import Report, TestResult
 from engine.scripted import Script, ScriptedCandidate, ScriptedEngine
 from engine.session.arms import ARMS
@@ -43,7 +43,7 @@ class FakeRunner:
 
     def __init__(self, on_message: Callable[[Answer], None]):
         self.answer = on_message
-        self.tests: list[Test] = []
+        self.tests: list[RunTests] = []
         self.cancelled: list[str] = []
         self.closed = False
         FakeRunner.last = self
@@ -51,9 +51,9 @@ class FakeRunner:
     last: "FakeRunner"
 
     def probe(self) -> None:
-        self.answer(Lamps(self.sealed, note="" if self.sealed else "There is no sandbox here."))
+        self.answer(Isolation(self.sealed, note="" if self.sealed else "There is no sandbox here."))
 
-    def test(self, test: Test) -> None:
+    def test(self, test: RunTests) -> None:
         self.tests.append(test)
         if self.mute:
             return
@@ -195,7 +195,7 @@ class TestExitCodes:
 
     @pytest.mark.parametrize("verdict", ["pass-soft", "infra", "tampered", "needs-in-process"])
     def test_1_when_the_verdict_is_no_full_pass(self, play: Callable[..., int], verdict: str) -> None:
-        def test(self: FakeRunner, test: Test) -> None:
+        def test(self: FakeRunner, test: RunTests) -> None:
             self.answer(TestFinished(test.id, Report(verdict, "split")))
 
         assert play(test=test) == 1
@@ -348,7 +348,7 @@ class TestCtrlC:
         monkeypatch.setattr(generation, "_CLOSE_S", 0.1)
         monkeypatch.setattr(interrupts, "leave", leave)  # it would end this process
         _press_at("RunStarted", monkeypatch)
-        monkeypatch.setattr(PlainLines, "note", lambda self, sentence: _press())  # "Stopping; ..." is all it says
+        monkeypatch.setattr(PlainProgress, "note", lambda self, sentence: _press())  # "Stopping; ..." is all it says
         with pytest.raises(Left):
             play(engine=FakeEngine(deaf))
 
@@ -368,12 +368,12 @@ def _press_at(moment: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Press Ctrl-C when the first event of that name is shown."""
     pressed: list[str] = []
 
-    def event(self: PlainLines, event: Any, run: Any = None) -> None:
+    def event(self: PlainProgress, event: Any, run: Any = None) -> None:
         if type(event).__name__ == moment and not pressed:
             pressed.append(moment)
             _press()
 
-    monkeypatch.setattr(PlainLines, "event", event)
+    monkeypatch.setattr(PlainProgress, "event", event)
     return pressed
 
 
@@ -476,7 +476,7 @@ def test_models_list(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
 def test_tests_that_say_nothing_about_the_solution_are_bad_use(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def test(self: FakeRunner, test: Test) -> None:
+    def test(self: FakeRunner, test: RunTests) -> None:
         self.answer(TestFinished(test.id, Report("infra", "split", "The tests could not be collected.")))
 
     (tmp_path / "a.py").write_text("assert good")

@@ -9,10 +9,10 @@ from engine.contract import LoadCancelled, Loading
 from engine.doctor import examination
 from engine.doctor.finding import Finding
 from engine.models import library, preparation
-from engine.models.library import Listed
-from engine.models.preparation import Prepared
+from engine.models.library import ListedModel
+from engine.models.preparation import PreparedModel
 
-ROW = Listed(
+ROW = ListedModel(
     name="tiny",
     title="Tiny",
     source="Catalog",
@@ -47,7 +47,7 @@ def test_list_says_what_is_here_and_whether_it_fits(listed, capsys):
 
 
 def test_fetch_offers_to_free_the_original(listed, monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(preparation, "prepare", lambda name, **_: Prepared(name, tmp_path, "cpu", "int8"))
+    monkeypatch.setattr(preparation, "prepare", lambda name, **_: PreparedModel(name, tmp_path, "cpu", "int8"))
     assert main(["models", "fetch", "tiny"]) == 0
     said = capsys.readouterr().err
     assert "tiny is ready to load (int8, cpu)." in said
@@ -75,7 +75,7 @@ def test_remove(monkeypatch, capsys, freed, said):
 
 @pytest.mark.parametrize(
     ("problems", "code", "said"),
-    [([], 0, "What is here of tiny is whole."), (["a.gguf is incomplete."], 1, "bassline: a.gguf is incomplete.")],
+    [([], 0, "All files of tiny are complete."), (["a.gguf is incomplete."], 1, "bassline: a.gguf is incomplete.")],
 )
 def test_check(monkeypatch, capsys, problems, code, said):
     monkeypatch.setattr(library, "check", lambda name, progress, cancelled: problems)

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from app.cli.commands import exit_code
-from app.cli.progress import PlainLines
+from app.cli.progress import PlainProgress
 from app.cli.summary import outcome
 from engine.contract import CandidateFinished, Request, RunFinished
 from engine.session.run import Run
@@ -47,7 +47,7 @@ def test_a_log_says_which_candidate_has_no_code() -> None:
         event = CandidateFinished("r", number, "done", "stop", text, 4, 0, 0, -0.1, 1.0)
         run = Run("r", Request("p", 1, candidates=2))
         run.apply(event)
-        PlainLines(said).event(event, run)
+        PlainProgress(said).event(event, run)
     assert said.getvalue().splitlines() == [
         "Candidate 1 done: 4 tokens in 1.0 s, no code.",
         "Candidate 2 done: 4 tokens in 1.0 s.",

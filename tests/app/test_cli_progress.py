@@ -6,7 +6,15 @@ import json
 import pytest
 
 from app.cli.output import one_line, shown
-from app.cli.progress import JsonLines, PlainLines, Silent, StatusLine, loading_text, open_progress, run_text
+from app.cli.progress import (
+    JsonProgress,
+    PlainProgress,
+    SilentProgress,
+    StatusLineProgress,
+    loading_text,
+    open_progress,
+    run_text,
+)
 from engine.contract import (
     CandidateFinished,
     Event,
@@ -52,7 +60,7 @@ def a_run() -> Run:
 def test_plain_lines() -> None:
     stream, run = io.StringIO(), a_run()
     progress = open_progress("auto", stream)
-    assert isinstance(progress, PlainLines)
+    assert isinstance(progress, PlainProgress)
     for event in EVENTS:
         run.apply(event)
         progress.event(event, run)
@@ -73,7 +81,7 @@ def test_plain_lines() -> None:
 def test_json_lines() -> None:
     stream, run = io.StringIO(), a_run()
     progress = open_progress("jsonl", stream)
-    assert isinstance(progress, JsonLines)
+    assert isinstance(progress, JsonProgress)
     for event in EVENTS:
         run.apply(event)
         progress.event(event, run)
@@ -88,7 +96,7 @@ def test_json_lines() -> None:
 def test_none_still_says_what_a_person_must_read() -> None:
     stream, run = io.StringIO(), a_run()
     progress = open_progress("none", stream)
-    assert type(progress) is Silent
+    assert type(progress) is SilentProgress
     for event in EVENTS:
         progress.event(event, run)
     progress.note("No.")
@@ -96,12 +104,12 @@ def test_none_still_says_what_a_person_must_read() -> None:
 
 
 class TestStatusLine:
-    def line(self, seconds: list[float]) -> tuple[StatusLine, Terminal]:
+    def line(self, seconds: list[float]) -> tuple[StatusLineProgress, Terminal]:
         stream = Terminal()
-        return StatusLine(stream, now=lambda: seconds[0]), stream
+        return StatusLineProgress(stream, now=lambda: seconds[0]), stream
 
     def test_it_is_what_a_terminal_gets(self) -> None:
-        assert isinstance(open_progress("auto", Terminal()), StatusLine)
+        assert isinstance(open_progress("auto", Terminal()), StatusLineProgress)
 
     def test_one_line_at_most_ten_times_a_second(self) -> None:
         seconds, run = [0.0], a_run()

@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.theme import Theme
+from app.ui.theme import Theme
 from app.widgets.code_editor import CodeEditor
 
 

@@ -5,8 +5,8 @@ from PySide6.QtGui import QTextCursor
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.highlight import LONGEST_LINE, displayed
-from app.theme import Theme
+from app.ui.highlight import LONGEST_LINE, displayed
+from app.ui.theme import Theme
 from app.widgets.code_view import CodeView
 
 

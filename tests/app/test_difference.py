@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.item_models.difference import ADDED, CHANGED, FILLER, REMOVED, SAME, difference, stretches
+from app.item_models.difference import ADDED, CHANGED, FILLER, REMOVED, SAME, changed_ranges, difference
 
 ONE = "def f(x):\n    y = x + 1\n    return y\n"
 OTHER = "def f(x):\n    y = x + 2\n    print(y)\n    return y\n"
@@ -43,12 +43,12 @@ def test_lines_that_share_little_are_one_removed_and_one_added() -> None:
 def test_equal_texts_have_nothing_to_show() -> None:
     found = difference(ONE, ONE)
     assert found.differing == 0
-    assert stretches(found.left) == []
+    assert changed_ranges(found.left) == []
 
 
 def test_a_stretch_begins_where_lines_begin_to_differ() -> None:
     found = difference("a\nb\nc\nd\ne", "a\nX\nY\nd\nZ")
-    assert stretches(found.left) == [1, 4]
+    assert changed_ranges(found.left) == [1, 4]
 
 
 texts = st.lists(st.sampled_from(["a", "b", "  c", "", "def f():"]), max_size=12).map("\n".join)
@@ -68,7 +68,7 @@ def test_nothing_is_lost_and_rows_agree(left: str, right: str) -> None:
 
 def test_a_stretch_may_begin_in_the_first_row() -> None:
     found = difference("first\nsame\nlast", "xyz 1\nsame\n9 uvw")
-    assert stretches(found.left) == [0, 2]
+    assert changed_ranges(found.left) == [0, 2]
 
 
 def test_where_something_was_only_added_nothing_is_marked_on_the_other_side() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QObject, QThread, Signal, Slot
 from pytestqt.qtbot import QtBot
 
-from app.engine_thread import Broken, EngineThread, Inbox, Together
+from app.system.engine_thread import EngineFailure, EngineThread, EventBatch, Inbox
 from engine.contract import (
     BadRequest,
     CandidateFinished,
@@ -124,7 +124,7 @@ def test_taking_stops_when_its_time_is_over_and_loses_nothing() -> None:
 
 
 def test_no_event_is_lost_between_two_threads() -> None:
-    inbox, seen = Inbox(), list[Together | Broken]()
+    inbox, seen = Inbox(), list[EventBatch | EngineFailure]()
     writer = threading.Thread(target=lambda: [inbox.put(TextAdded("r", n % 3, "x", n, 0.0)) for n in range(20_000)])
     writer.start()
     while writer.is_alive() or len(inbox):
@@ -141,10 +141,10 @@ class Listener(QObject):
         super().__init__()
         self.events: list[Event] = []
         self.threads: set[QThread] = set()
-        thread.said.connect(self.hear)
+        thread.received.connect(self.read_line)
 
     @Slot(tuple)
-    def hear(self, events: Together) -> None:
+    def read_line(self, events: EventBatch) -> None:
         self.events += events
         self.threads.add(QThread.currentThread())
 
@@ -209,22 +209,22 @@ def test_an_engine_that_cannot_be_opened_is_a_failed_load(qtbot: QtBot) -> None:
 
 
 class Emitter(QObject):
-    said = Signal(object)
+    received = Signal(object)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="None and True are immortal from 3.12 on")
 def test_qt_keeps_count_of_none_and_true(qtbot: QtBot) -> None:
     """A release that loses references of None and True with every call aborts after some hundred signals."""
     emitter, heard = Emitter(), []
-    emitter.said.connect(heard.append)
+    emitter.received.connect(heard.append)
     before = sys.getrefcount(None), sys.getrefcount(True)
     for _ in range(200):
         emitter.blockSignals(False)
         emitter.objectName()
         emitter.setParent(None)
     for _ in range(100):
-        emitter.said.emit(None)
-        emitter.said.emit(True)
+        emitter.received.emit(None)
+        emitter.received.emit(True)
     heard.clear()
     after = sys.getrefcount(None), sys.getrefcount(True)
     assert all(abs(b - a) < 50 for a, b in zip(before, after, strict=True)), (before, after)

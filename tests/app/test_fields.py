@@ -4,7 +4,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.run_settings import RunSettings
+from app.controllers.run_settings import RunSettings
 from app.widgets.fields import NumberField
 from engine.contract import BadRequest, ModelChoice, Sampling, Speculation
 from tests.app.stage import Stage

@@ -10,8 +10,8 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication, QFileDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.dialogs.question import Question
-from app.dialogs.report import Report
+from app.dialogs.question import QuestionDialog
+from app.dialogs.report import ReportDialog
 from engine.scripted import Script, ScriptedCandidate, from_texts
 from engine.session.run import Run
 from tests.app.stage import PROMPT, Stage
@@ -35,9 +35,9 @@ def answer_file_dialog(on: Stage, path: Path) -> None:
     QApplication.processEvents()
 
 
-def question(on: Stage) -> Question:
+def question(on: Stage) -> QuestionDialog:
     """The one that is asked now."""
-    return next(found for found in on.window.findChildren(Question) if found.isVisible())
+    return next(found for found in on.window.findChildren(QuestionDialog) if found.isVisible())
 
 
 def test_generate_streams_into_one_tab_per_candidate(on: Stage) -> None:
@@ -155,7 +155,7 @@ def test_verdicts_on_other_tests_are_marked(on: Stage) -> None:
 @pytest.mark.parametrize("by_hand", [True, False])
 def test_tests_that_do_not_parse_are_one_sentence_and_nobodys_error(on: Stage, by_hand: bool) -> None:
     said: list[str] = []
-    on.window.notice.said.connect(said.append)
+    on.window.notice.announced.connect(said.append)
     on.window.tests.replace_text("x = 1\nassert x ==\n")
     if not by_hand:
         on.do("test_as_finished")
@@ -244,7 +244,7 @@ def test_unsealed_tests_need_consent_once(open_stage: Callable[..., Stage]) -> N
     on.window.tests.replace_text("assert True")
     on.do("run_tests")
     on.settle()
-    assert not any(found.isVisible() for found in on.window.findChildren(Question))  # asked once, for this window
+    assert not any(found.isVisible() for found in on.window.findChildren(QuestionDialog))  # asked once, for this window
     assert all(c.report for c in current(on).candidates.values())
 
 
@@ -308,7 +308,7 @@ def test_an_engine_that_breaks_is_a_sentence_with_details(open_stage: Callable[.
     assert "no such thing" in on.window.notice.sentence
     details = next(b for b in on.window.notice.findChildren(QPushButton) if b.text() == "Details")
     qtbot.mouseClick(details, Qt.MouseButton.LeftButton)
-    report = on.window.findChild(Report)
+    report = on.window.findChild(ReportDialog)
     assert report is not None
     report.close()
     on.controller.loading.open_engine = on._open_engine  # the next load makes a new engine

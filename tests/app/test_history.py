@@ -13,8 +13,8 @@ from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
-from app.item_models.history import HistoryModel, Role
-from app.theme import Theme
+from app.item_models.history import HistoryModel, HistoryRole
+from app.ui.theme import Theme
 from app.widgets.history_panel import HistoryPanel
 from engine.contract import CandidateFinished, Request, Turn
 from engine.scripted import from_texts
@@ -328,11 +328,11 @@ class TestRecovered:
 
 WINDOW = """
 import sys
-import app.start
+import app.window.start
 from PySide6.QtCore import QTimer
 from dataclasses import replace
 
-build = app.start.build
+build = app.window.start.build
 
 def and_generate(*args):
     controller = build(*args)
@@ -356,8 +356,8 @@ def and_generate(*args):
     QTimer.singleShot(0, begin)
     return controller
 
-app.start.build = and_generate
-sys.exit(app.start.main([]))
+app.window.start.build = and_generate
+sys.exit(app.window.start.main([]))
 """
 
 
@@ -392,7 +392,7 @@ def test_history_model_keeps_the_rules(qtmodeltester: ModelTester, tmp_path: Pat
     model.show(entries)
     qtmodeltester.check(model)
     assert [model.index(row).data() for row in range(2)] == ["b", "a"]
-    assert model.index(0).data(Role.NOTE).endswith(", 1 of 3 pass")
+    assert model.index(0).data(HistoryRole.NOTE).endswith(", 1 of 3 pass")
     assert model.index(0).data(Qt.ItemDataRole.AccessibleTextRole).startswith("b, ")
     assert model.row_of(entries[1].id) == 1
     model.show(entries[1:])

@@ -6,7 +6,7 @@ from pytestqt.modeltest import ModelTester
 from pytestqt.qtbot import QtBot
 
 from app.item_models.badge import badge, in_words
-from app.item_models.candidates import CandidatesModel, Role
+from app.item_models.candidates import CandidateRole, CandidatesModel
 from app.item_models.details import details
 from app.item_models.rate import Rate, average
 from app.item_models.table import Cell, TableModel
@@ -108,9 +108,16 @@ def test_a_candidate_that_looks_no_different_is_not_painted(qtbot: QtBot) -> Non
     for number in (1, 2, 4):
         run.apply(TextAdded("r", number, "x", 1, 0.1))
         model.begin(number, 0.1, 1)  # running now
-    assert [model.data(model.index(row), Role.WORD) for row in range(4)] == ["queued"] * 4  # as the views know them
+    assert [model.data(model.index(row), CandidateRole.WORD) for row in range(4)] == [
+        "queued"
+    ] * 4  # as the views know them
     model.flush()
-    assert [model.data(model.index(row), Role.WORD) for row in range(4)] == ["running", "running", "queued", "running"]
+    assert [model.data(model.index(row), CandidateRole.WORD) for row in range(4)] == [
+        "running",
+        "running",
+        "queued",
+        "running",
+    ]
     run.apply(TextAdded("r", 1, "y", 2, 0.2))
     model.begin(1, 0.2, 2)
     model.touch_all()

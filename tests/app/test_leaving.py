@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app import leaving
+from app.system import leaving
 
 ROOT = Path(__file__).parents[2]
 ABORTED = -6
@@ -30,7 +30,7 @@ def python(code: str, home: Path, *words: str) -> subprocess.CompletedProcess[st
 
 @pytest.mark.parametrize("code", [0, 2])
 def test_threads_that_compute_do_not_spoil_the_exit_code(tmp_path: Path, code: int) -> None:
-    end = f"import time; time.sleep(0.3); print('kept', end=''); from app.leaving import end; end({code})"
+    end = f"import time; time.sleep(0.3); print('kept', end=''); from app.system.leaving import end; end({code})"
     done = python(COMPUTING + end, tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (code, "kept", "")
 
@@ -74,11 +74,11 @@ WINDOW = """
 import os, signal, sys, threading, time
 import torch
 from PySide6.QtCore import QTimer
-import app.engine_thread, app.engines, app.running, app.start
+import app.system.engine_thread, app.system.engines, app.controllers.runs, app.window.start
 from engine.contract import Cancel, Closed, Close, Generate, Load, Ready, RunStarted, RunFinished, PromptProgress
 
-app.engine_thread.CLOSE_S = 0.5
-app.running.FORCE_MS = 100
+app.system.engine_thread.CLOSE_S = 0.5
+app.controllers.runs.FORCE_MS = 100
 engines = []
 
 class LongStep:
@@ -104,8 +104,8 @@ def open_engine(choice):
     engines.append(LongStep())
     return engines[-1]
 
-app.start.open_engine = open_engine
-build = app.start.build
+app.window.start.open_engine = open_engine
+build = app.window.start.build
 
 def watched(*args):
     controller = build(*args)
@@ -129,10 +129,10 @@ def running(c):
     assert c.running.busy and c.running.run.state != "waiting", c.running.run and c.running.run.state
     print("running", flush=True)
 
-app.start.build = watched
+app.window.start.build = watched
 """
 END = """
-sys.exit(app.start.main([]))
+sys.exit(app.window.start.main([]))
 """
 BUSY = "(100, begin), (700, running)"
 
@@ -160,9 +160,9 @@ def test_the_window_closes_in_order_while_the_engine_computes(tmp_path: Path, ho
 def test_the_window_closes_in_order_while_something_is_looked_up(tmp_path: Path) -> None:
     """An errand's thread computes: whether a model fits, what a server heeds."""
     steps = """
-from app.background import Errand
+from app.system.tasks import Task
 def errand(c):
-    c.errand = Errand(c)
+    c.errand = Task(c)
     def compute():
         a = torch.randn(300, 300)
         while True:

@@ -10,33 +10,35 @@ from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.dialogs.models import ModelsDialog
-from app.dialogs.question import Question
-from app.item_models.models import about, row
+from app.dialogs.question import QuestionDialog
+from app.item_models.model_rows import about, row
 from engine.contract import LoadCancelled, LoadFailed, Loading
 from engine.models import library, preparation
 from engine.models.errors import DiskFull
-from engine.models.library import Listed
-from engine.models.preparation import Prepared
+from engine.models.library import ListedModel
+from engine.models.preparation import PreparedModel
 from tests.app.stage import Stage
 from tests.app.test_window import nameless
 
-SMALL = Listed(
+SMALL = ListedModel(
     "smollm2-135m", "SmolLM2", "Catalog", 134_515_008, 8192, "Apache-2.0", "", 98_362_432, 0, 0, False, False, False,
     True, "fits",
 )  # fmt: skip
-HERE = Listed(
+HERE = ListedModel(
     "qwen2.5-coder-0.5b", "Qwen 0.5B", "Catalog", 494_032_768, 32768, "Apache-2.0", "", 0, 491_400_064, 700_000_000,
     True, True, True, True, "fits",
 )  # fmt: skip
-BIG = Listed(
+BIG = ListedModel(
     "qwen2.5-coder-7b", "Qwen 7B", "Catalog", 7_615_616_512, 32768, "Apache-2.0", "qwen2.5-coder-0.5b", 15_231_233_024,
     0, 0, False, False, False, False, "does not fit (9.1 of 4.0 GB free)",
 )  # fmt: skip
-FOUND = Listed("ollama/x:1b", "ollama/x:1b", "Ollama", 10**9, 4096, "", "", 0, 7, 0, True, False, False, True, "fits")
+FOUND = ListedModel(
+    "ollama/x:1b", "ollama/x:1b", "Ollama", 10**9, 4096, "", "", 0, 7, 0, True, False, False, True, "fits"
+)
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> list[Listed]:
+def machine(monkeypatch: pytest.MonkeyPatch) -> list[ListedModel]:
     """What is listed; tests change it."""
     models = [SMALL, HERE, BIG, FOUND]
     monkeypatch.setattr(library, "listed", lambda: list(models))
@@ -44,7 +46,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> list[Listed]:
 
 
 @pytest.fixture
-def dialog(on: Stage, machine: list[Listed], qtbot: QtBot) -> Iterator[ModelsDialog]:
+def dialog(on: Stage, machine: list[ListedModel], qtbot: QtBot) -> Iterator[ModelsDialog]:
     on.window.bar.choose_model("qwen2.5-coder-7b")
     on.do("models")
     shown = on.controller.models._dialog
@@ -54,7 +56,7 @@ def dialog(on: Stage, machine: list[Listed], qtbot: QtBot) -> Iterator[ModelsDia
     on.controller.models.close()
 
 
-def choose(dialog: ModelsDialog, model: Listed) -> None:
+def choose(dialog: ModelsDialog, model: ListedModel) -> None:
     dialog._table.selectRow([listed.name for listed in dialog._models].index(model.name))
 
 
@@ -78,7 +80,7 @@ def test_what_can_be_done_with_each(dialog: ModelsDialog) -> None:
     assert not dialog._draft.isEnabled()
     assert dialog._draft.toolTip().startswith("Another family: its vocabulary has 49,152 tokens")
     assert "Not as a draft: Another family" in dialog._about.text()
-    assert dialog._remove.toolTip() == "Nothing of it is kept here by Bassline."
+    assert dialog._remove.toolTip() == "Bassline keeps no files of it here."
     choose(dialog, HERE)
     assert (dialog._fetch.isEnabled(), dialog._draft.isEnabled(), dialog._remove.isEnabled()) == (False, True, True)
     assert dialog._fetch.toolTip() == "It is on this computer already."
@@ -115,7 +117,9 @@ def test_drafts_that_cannot_are_greyed_with_the_reason(dialog: ModelsDialog, on:
     assert items[1].toolTip().startswith("Another family")
 
 
-def test_found_models_join_the_model_box(dialog: ModelsDialog, on: Stage, machine: list[Listed], qtbot: QtBot) -> None:
+def test_found_models_join_the_model_box(
+    dialog: ModelsDialog, on: Stage, machine: list[ListedModel], qtbot: QtBot
+) -> None:
     box = on.window.bar._model
     assert box.findData(FOUND.name) == box.count() - 2
     assert box.itemData(box.count() - 1) == "scripted"
@@ -131,7 +135,9 @@ class Download:
     def __init__(self) -> None:
         self.go, self.calls, self.done = threading.Event(), 0, 0
 
-    def __call__(self, name: str, *, progress: Callable[[Loading], None], cancelled: Callable[[], bool]) -> Prepared:
+    def __call__(
+        self, name: str, *, progress: Callable[[Loading], None], cancelled: Callable[[], bool]
+    ) -> PreparedModel:
         self.calls += 1
         while self.done < 4:
             progress(Loading("download", self.done * 25, 100))
@@ -140,28 +146,28 @@ class Download:
                     raise LoadCancelled("Loading was stopped.")
             self.go.clear()
             self.done += 1
-        return Prepared(name, Path(), "cpu", "int8")
+        return PreparedModel(name, Path(), "cpu", "int8")
 
 
 @pytest.fixture
 def download(monkeypatch: pytest.MonkeyPatch) -> Download:
     result = Download()
     monkeypatch.setattr(preparation, "prepare", result)
-    monkeypatch.setattr("app.models._TELL_S", 0.0)
+    monkeypatch.setattr("app.controllers.model_library._TELL_S", 0.0)
     return result
 
 
 def test_fetch_pause_and_go_on(
-    dialog: ModelsDialog, on: Stage, machine: list[Listed], download: Download, qtbot: QtBot
+    dialog: ModelsDialog, on: Stage, machine: list[ListedModel], download: Download, qtbot: QtBot
 ) -> None:
     choose(dialog, SMALL)
     dialog._fetch.click()
-    qtbot.waitUntil(lambda: "smollm2-135m: downloading" in dialog._said.text())
+    qtbot.waitUntil(lambda: "smollm2-135m: downloading" in dialog._message.text())
     assert not dialog._fetch.isEnabled()
     download.go.set()
     qtbot.waitUntil(lambda: dialog._bar.value() == 250)
     dialog._pause.click()
-    qtbot.waitUntil(lambda: "is paused; Download goes on where it stopped" in dialog._said.text())
+    qtbot.waitUntil(lambda: "is paused; Download goes on where it stopped" in dialog._message.text())
     assert not dialog._bar.isVisible()
     assert not dialog._pause.isEnabled()
     dialog._fetch.click()
@@ -169,7 +175,7 @@ def test_fetch_pause_and_go_on(
     while download.done < 4:
         download.go.set()
         QApplication.processEvents()
-    qtbot.waitUntil(lambda: "smollm2-135m is ready to load." in dialog._said.text())
+    qtbot.waitUntil(lambda: "smollm2-135m is ready to load." in dialog._message.text())
     assert not dialog._bar.isVisible()
 
 
@@ -194,7 +200,7 @@ def test_what_goes_wrong_is_a_sentence(dialog: ModelsDialog, monkeypatch: pytest
     monkeypatch.setattr(preparation, "prepare", full)
     choose(dialog, SMALL)
     dialog._fetch.click()
-    qtbot.waitUntil(lambda: dialog._said.text().startswith("The disk is full;"))
+    qtbot.waitUntil(lambda: dialog._message.text().startswith("The disk is full;"))
     assert dialog._fetch.isEnabled()
 
 
@@ -210,13 +216,13 @@ def test_remove_asks_and_says_what_it_freed(
     monkeypatch.setattr(library, "remove", remove)
     choose(dialog, HERE)
     dialog._remove.click()
-    asked = dialog.findChild(Question)
+    asked = dialog.findChild(QuestionDialog)
     assert asked is not None
     asked.no.click()
     assert removed == []
     dialog._remove.click()
-    dialog.findChildren(Question)[-1].yes.click()
-    qtbot.waitUntil(lambda: dialog._said.text() == "Qwen 0.5B is removed; 1.2 GB are free again.")
+    dialog.findChildren(QuestionDialog)[-1].yes.click()
+    qtbot.waitUntil(lambda: dialog._message.text() == "Qwen 0.5B is removed; 1.2 GB are free again.")
     assert removed == ["qwen2.5-coder-0.5b"]
 
 
@@ -227,7 +233,7 @@ def test_a_model_that_does_not_fit_can_be_insisted_on(on: Stage, monkeypatch: py
     bar.choose_model("qwen2.5-coder-7b")
     ways_out.say(LoadFailed("It needs 9.1 GB, and 4.0 GB are free.", kind="out-of-memory"))
     buttons = {button.text(): button for button in on.window.notice.findChildren(QPushButton)}
-    buttons["Load all the same"].click()
+    buttons["Load anyway"].click()
     assert asked == [True]
     bar.choose_model("smollm2-135m")  # it was said of the other one
     assert not bar.settings().choice.ignore_fit

@@ -4,15 +4,15 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QLineEdit, QTableView
 from pytestqt.qtbot import QtBot
 
-from app.actions import ACTIONS, keys
-from app.dialogs.keys import Keys
-from app.dialogs.palette import Palette
+from app.dialogs.keys import KeysDialog
+from app.dialogs.palette import PaletteDialog
+from app.ui.actions import ACTIONS, keys
 from tests.app.stage import Stage
 
 
-def palette(on: Stage) -> tuple[Palette, QLineEdit]:
+def palette(on: Stage) -> tuple[PaletteDialog, QLineEdit]:
     on.do("palette")
-    dialog = on.window.findChild(Palette)
+    dialog = on.window.findChild(PaletteDialog)
     assert dialog is not None
     typed = dialog.findChild(QLineEdit)
     assert typed is not None
@@ -62,7 +62,7 @@ def test_up_and_down_stay_in_the_list(on: Stage, qtbot: QtBot) -> None:
 
 def test_the_table_of_keys_has_every_key(on: Stage) -> None:
     on.do("shortcuts")
-    dialog = on.window.findChild(Keys)
+    dialog = on.window.findChild(KeysDialog)
     assert dialog is not None
     table = dialog.findChild(QTableView)
     assert table is not None

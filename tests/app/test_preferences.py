@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtWidgets import QApplication
 
 from app.dialogs.settings import SettingsDialog
-from app.theme import Theme
+from app.ui.theme import Theme
 from engine.contract import Sampling
 from engine.session import export
 from engine.session.settings import Settings, keep, load

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from app.cli import main
-from app.crash_log import CrashLog, log
-from app.engines import open_engine, recorded_answers
+from app.system.crash_log import CrashLog, log
+from app.system.engines import open_engine, recorded_answers
 from engine.server import client
 from engine.session.servers import Server, Token, add
 from tests.app.stage import ASSERTS, PROMPT, Stage
@@ -63,7 +63,7 @@ def test_servers_are_named_listed_tested_and_forgotten(server: FakeServer, capsy
     assert main(["servers", "test", "lab"]) == 0
     tested = capsys.readouterr().out
     assert "model     large\nothers    small\n" in tested
-    assert "heeds     n: yes, seed: yes, logprobs: yes\n" in tested
+    assert "supports  n: yes, seed: yes, logprobs: yes\n" in tested
     assert main(["servers", "test", "lab", "--json", "--model", "small"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["heeds"] == {"n": True, "seed": True, "logprobs": True, "chat": True}

@@ -8,11 +8,11 @@ import pytest
 from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
-from app.background import Errand
 from app.dialogs.servers import ServersDialog
+from app.system.tasks import Task
 from engine.contract import BasslineError
 from engine.server.dialect import LARGEST
-from engine.server.probe import Probe
+from engine.server.probe import ServerProbe
 from engine.session import servers
 from engine.session.servers import Server
 from tests.app.stage import Stage
@@ -48,7 +48,7 @@ def test_add_change_and_forget(dialog: ServersDialog) -> None:
     assert servers.find("second").model == "small"
     dialog._buttons["remove"].click()
     assert names(dialog) == ["here", "lab"]
-    assert dialog._found.text() == "second is forgotten."
+    assert dialog._found.text() == "second is removed."
 
 
 def test_what_cannot_be_is_said(dialog: ServersDialog) -> None:
@@ -70,9 +70,9 @@ def test_a_test_runs_beside_the_window(
     dialog: ServersDialog, on: Stage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
-    found = Probe(("large", "small"), "large", 0.012, 0.31, False, True, 32768, LARGEST)
+    found = ServerProbe(("large", "small"), "large", 0.012, 0.31, False, True, 32768, LARGEST)
 
-    def probe(server: Server, model: str = "", token: object = None) -> Probe:
+    def probe(server: Server, model: str = "", token: object = None) -> ServerProbe:
         asked.append((server.name, token, threading.current_thread() is threading.main_thread()))
         return found
 
@@ -81,7 +81,7 @@ def test_a_test_runs_beside_the_window(
     dialog._buttons["test"].click()
     assert not dialog._buttons["test"].isEnabled()
     qtbot.waitUntil(lambda: "large answers; delay 12 ms, first token after 0.3 s." in dialog._found.text())
-    assert "does not heed the seed" in dialog._found.text()
+    assert "ignores the seed" in dialog._found.text()
     assert asked == [("lab", None, False)]
     assert [dialog._model.itemText(row) for row in range(3)] == ["default", "large", "small"]
     assert dialog._model.currentText() == "large"
@@ -109,7 +109,7 @@ def test_names_and_a_hidden_token(dialog: ServersDialog) -> None:
 
 
 def test_an_errand_brings_back_its_result_or_a_sentence(qtbot: QtBot) -> None:
-    errand = Errand()
+    errand = Task()
     with qtbot.waitSignal(errand.done) as done:
         errand.run(lambda: threading.current_thread().name)
     assert done.args == ["errand"]

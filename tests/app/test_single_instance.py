@@ -8,14 +8,14 @@ from pathlib import Path
 
 from pytestqt.qtbot import QtBot
 
-from app.single_instance import SingleInstance
+from app.system.single_instance import SingleInstance
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = """
 import sys
 from pathlib import Path
 from PySide6.QtCore import QCoreApplication
-from app.single_instance import SingleInstance
+from app.system.single_instance import SingleInstance
 application = QCoreApplication([])
 alone = SingleInstance(Path(sys.argv[1]))
 print(alone.claim(), flush=True)
@@ -54,7 +54,7 @@ def test_the_program_started_twice(tmp_path: Path) -> None:
     """The second start ends at once with exit code 0; the first window comes to the front."""
     code = """
 import sys
-import app.start
+import app.window.start
 from app.widgets.main_window import MainWindow
 raised = MainWindow.come_to_front
 def told(window):
@@ -67,7 +67,7 @@ def show(window, event):
     shown(window, event)
     print("shown", flush=True)
 MainWindow.showEvent = show
-sys.exit(app.start.main([]))
+sys.exit(app.window.start.main([]))
 """
     env = os.environ | {"BASSLINE_HOME": str(tmp_path), "QT_QPA_PLATFORM": "offscreen"}
     command = [sys.executable, "-c", code]

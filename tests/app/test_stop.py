@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from PySide6.QtWidgets import QApplication
 
-from app.dialogs.question import Question
+from app.dialogs.question import QuestionDialog
 from engine.contract import Closed
 from engine.scripted import from_texts
 from tests.app.stage import Stage
@@ -111,13 +111,13 @@ def test_closing_while_busy_asks_one_question(slow: Stage, reach: Callable[[Stag
     over: list[bool] = []
     slow.controller.closed.connect(over.append)
     slow.window.close()
-    question = slow.window.findChild(Question)
+    question = slow.window.findChild(QuestionDialog)
     assert question is not None
     question.no.click()
     QApplication.processEvents()
     assert slow.window.isVisible()
     slow.window.close()
-    question = next(q for q in slow.window.findChildren(Question) if q.isVisible())
+    question = next(q for q in slow.window.findChildren(QuestionDialog) if q.isVisible())
     slow.clock.let_run()
     question.yes.click()
     assert over == [True]
@@ -130,7 +130,7 @@ def test_the_question_goes_with_what_it_asks_about(slow: Stage) -> None:
     slow.generate(2)
     slow.until(lambda: slow.controller.situation().running)
     slow.window.close()
-    question = slow.window.findChild(Question)
+    question = slow.window.findChild(QuestionDialog)
     assert question is not None
     assert question.text.text().startswith("Candidates are being generated.")
     slow.finish()
@@ -139,7 +139,7 @@ def test_the_question_goes_with_what_it_asks_about(slow: Stage) -> None:
     assert slow.runner is not None
     slow.runner.let_go()
     slow.settle()
-    assert not [q for q in slow.window.findChildren(Question) if q.isVisible()]
+    assert not [q for q in slow.window.findChildren(QuestionDialog) if q.isVisible()]
     assert slow.window.isVisible()
 
 
@@ -147,7 +147,7 @@ def test_closing_when_nothing_runs_asks_nothing(slow: Stage) -> None:
     over: list[bool] = []
     slow.controller.closed.connect(over.append)
     slow.window.close()
-    assert slow.window.findChild(Question) is None
+    assert slow.window.findChild(QuestionDialog) is None
     assert over == [True]
 
 

@@ -6,9 +6,9 @@ import pytest
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication
 
-from app.actions import ACTIONS
 from app.item_models.badge import STATES, TESTS
-from app.theme import RESOURCES, Theme, load_colours, style_sheet
+from app.ui.actions import ACTIONS
+from app.ui.theme import RESOURCES, Theme, load_colours, style_sheet
 from app.widgets.test_log import _OUTCOMES
 
 TEXT = ("text", "muted", "accent", "passed", "failed", "warning", "running")

@@ -23,8 +23,8 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.actions import ACTIONS, MENUS, Situation, shortcuts_page
-from app.theme import Theme
+from app.ui.actions import ACTIONS, MENUS, ActionState, shortcuts_page
+from app.ui.theme import Theme
 from app.widgets.code_editor import CodeEditor
 from app.widgets.loading_strip import in_numbers
 from app.widgets.main_window import first_size
@@ -77,7 +77,11 @@ def test_labels_show_what_models_wrote_as_plain_text(on: Stage) -> None:
 
 
 def test_every_action_that_is_greyed_says_why(on: Stage) -> None:
-    for situation in (Situation(), Situation(has_prompt=True, running=True, stopping=True), Situation(closing=True)):
+    for situation in (
+        ActionState(),
+        ActionState(has_prompt=True, running=True, stopping=True),
+        ActionState(closing=True),
+    ):
         on.window.enable(situation)
         for action in ACTIONS:
             shown = on.window.actions_by_id[action.id]
@@ -112,7 +116,7 @@ def test_actions_are_told_apart() -> None:
 
 def test_shortcuts_page_is_true() -> None:
     page = (ROOT / "docs" / "shortcuts.md").read_text("utf-8")
-    assert page == shortcuts_page(), "run: python -m app.actions > docs/shortcuts.md"
+    assert page == shortcuts_page(), "run: python -m app.ui.actions > docs/shortcuts.md"
 
 
 def test_keys_alone_do_the_whole_flow(on: Stage, qtbot: QtBot) -> None:
@@ -276,16 +280,16 @@ CHILD = """
 import os, signal, sys, time
 start = time.monotonic()
 from PySide6.QtCore import QTimer
-import app.start
+import app.window.start
 
-build = app.start.build
+build = app.window.start.build
 
 def later(milliseconds, do):
     def build_and_plan(*args):
         controller = build(*args)
         QTimer.singleShot(milliseconds, lambda: do(controller.window))
         return controller
-    app.start.build = build_and_plan
+    app.window.start.build = build_and_plan
 """
 START = """
 def look(window):
@@ -296,7 +300,7 @@ def look(window):
     window.close()
 
 later(20, look)
-sys.exit(app.start.main([]))
+sys.exit(app.window.start.main([]))
 """
 
 
@@ -323,7 +327,7 @@ def look(window):
     window.close()
 
 later(20, fail)
-sys.exit(app.start.main([]))
+sys.exit(app.window.start.main([]))
 """
 
 
@@ -340,7 +344,7 @@ def begin(window):
     QTimer.singleShot(300, lambda: os.kill(os.getpid(), signal.SIGTERM))
 
 later(100, begin)
-sys.exit(app.start.main(["--demo"]))
+sys.exit(app.window.start.main(["--demo"]))
 """
 
 

@@ -17,8 +17,8 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from app.start import model_names
 from app.widgets.start_page import examples
+from app.window.start import model_names
 from tests.app.stage import FIRST_WORDS, LAMPS, PROMPT, Stage, stage
 
 MARK = "¶"

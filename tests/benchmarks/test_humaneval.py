@@ -11,7 +11,7 @@ from benchmarks.picking.bench import Bench
 from benchmarks.picking.records import OURS, PEER
 from engine.contract import BasslineError, Cancel, Generate, ModelChoice
 from engine.runner.client import RunnerClient
-from engine.runner.protocol import Lamps
+from engine.runner.protocol import Isolation
 from engine.scripted import ScriptedEngine
 from tests.benchmarks.picking.stand_ins import RIGHT, WRONG, ReadingRunner, engine
 
@@ -164,7 +164,7 @@ def test_what_is_wrong_with_the_arguments_is_one_sentence(tmp_path, monkeypatch,
 def test_nothing_is_measured_without_a_sandbox(tmp_path, quiet):
     def open_unsealed(on_message):
         runner = ReadingRunner(on_message)
-        runner.probe = lambda: on_message(Lamps(sealed=False, note="There is no bubblewrap here."))
+        runner.probe = lambda: on_message(Isolation(sealed=False, note="There is no bubblewrap here."))
         return runner
 
     with pytest.raises(BasslineError, match=r"no bubblewrap here\. Nothing is measured"):

@@ -4,12 +4,12 @@ import pytest
 
 from benchmarks.our_engine import OurEngine
 from engine.contract import BasslineError, CandidateFinished, ModelChoice, Request, RunFinished, Sampling
-from engine.sampler.recall import Recall
+from engine.sampler.prefix_reuse import PrefixReuse
 
 
 @pytest.mark.real_model
 def test_after_a_rest_nothing_of_the_prompt_is_known(small_model, monkeypatch):
-    known, match = [], Recall.match
+    known, match = [], PrefixReuse.match
 
     def noted(self, prompt):
         known.append(match(self, prompt).prompt)
@@ -17,7 +17,7 @@ def test_after_a_rest_nothing_of_the_prompt_is_known(small_model, monkeypatch):
 
     engine = OurEngine(ModelChoice(small_model, precision="int8"))
     try:
-        monkeypatch.setattr(Recall, "match", noted)
+        monkeypatch.setattr(PrefixReuse, "match", noted)
         request = Request("Add two numbers.", 0, 1, sampling=Sampling(max_tokens=3))
         first = engine.run(request)
         again = engine.run(request)

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from benchmarks import hidden_states
-from benchmarks.hidden_states import Recorded, Recorder, recorded
-from benchmarks.models import loaded
-from benchmarks.speculators import AHEAD, Examples, Words, fresh, loss, packed, reliability, train
+from benchmarks.hidden_states import RecordedStates, Recorder, recorded
+from benchmarks.speculators import AHEAD, Embeddings, Examples, fresh, loss, packed, reliability, train
+from benchmarks.target_models import loaded
 from engine.contract import Sampling
 from engine.sampler.drafters.speculator import CLASSES, DEPTHS, Speculator
 from tests.conftest import SMALL_MODEL
@@ -63,8 +63,8 @@ def test_a_model_makes_up_prompts(small_model_cache, monkeypatch):
 
 def test_no_example_reaches_into_the_next_answer():
     hidden, tokens = np.zeros((9, 4), np.float16), np.arange(9, dtype=np.int32)
-    short = Recorded(hidden[:2], tokens[:2], np.array([0], np.int32))
-    examples = Examples.of([Recorded(hidden, tokens, np.array([0, 5], np.int32)), short], 2)
+    short = RecordedStates(hidden[:2], tokens[:2], np.array([0], np.int32))
+    examples = Examples.of([RecordedStates(hidden, tokens, np.array([0, 5], np.int32)), short], 2)
     assert examples.places.tolist() == [0, 1, 2, 5, 6]
     assert len(examples.tokens) == 11
 
@@ -74,9 +74,9 @@ def test_it_learns(model):
     torch.manual_seed(0)
     numbers = np.arange(400, dtype=np.int32) % 20 + 10
     states = 3 * model.module.lm_head.weight[torch.from_numpy(numbers).long()].half().numpy()
-    answers = [Recorded(states, numbers, np.array([0, 100], np.int32))]
+    answers = [RecordedStates(states, numbers, np.array([0, 100], np.int32))]
     learned, judges = Examples.of(answers, AHEAD), Examples.of(answers, DEPTHS)
-    words = Words.of(model, learned, VOCABULARY)
+    words = Embeddings.of(model, learned, VOCABULARY)
     network = fresh(learned.hidden.shape[1], 64)
     with torch.no_grad():
         before = loss(network, learned, words, learned.places)

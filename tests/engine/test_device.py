@@ -29,7 +29,7 @@ def answer_as_driver(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str)
 
 
 def test_survey_of_this_machine():
-    machine = device.survey()
+    machine = device.inspect_machine()
     assert 1 <= machine.cores <= (os.cpu_count() or 1)
     assert 0 < machine.memory_free <= machine.memory_total
     assert machine.processor

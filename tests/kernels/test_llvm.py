@@ -31,7 +31,7 @@ def test_where_nothing_can_be_compiled_torch_does_it(monkeypatch, name, value, w
     monkeypatch.setattr(llvm, name, value)
     assert words in llvm.why_not()
     assert words in attention.why_not(64, 64)
-    assert int8.ways() == []
+    assert int8.variants() == []
 
 
 def test_another_processor(monkeypatch):
@@ -41,5 +41,5 @@ def test_another_processor(monkeypatch):
 
 def test_a_processor_without_the_instructions(monkeypatch):
     monkeypatch.setattr(llvm, "features", lambda: frozenset({"sse4.2"}))
-    assert int8.ways() == []
+    assert int8.variants() == []
     assert attention.why_not(64, 64)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernels import quota, team
+from kernels import quota, thread_pool
 
 
 @pytest.fixture
@@ -59,9 +59,9 @@ def test_without_control_groups(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("threads", "share", "helpers"), [(8, 16, 7), (8, 2, 1), (8, 1, 0), (1, 16, 0), (128, 128, team.MOST - 1)]
+    ("threads", "share", "helpers"), [(8, 16, 7), (8, 2, 1), (8, 1, 0), (1, 16, 0), (128, 128, thread_pool.MOST - 1)]
 )
 def test_helpers_are_bounded_by_threads_share_and_use(monkeypatch, threads, share, helpers):
-    monkeypatch.setattr(team.torch, "get_num_threads", lambda: threads)
-    monkeypatch.setattr(team.quota, "processors", lambda: share)
-    assert team.helpers() == helpers
+    monkeypatch.setattr(thread_pool.torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(thread_pool.quota, "processors", lambda: share)
+    assert thread_pool.helpers() == helpers

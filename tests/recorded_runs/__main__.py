@@ -1,4 +1,4 @@
-"""Records the runs anew: ``python -m tests.recorded_runs``. Only after a change that is meant to change texts."""
+"""Records the runs again: ``python -m tests.recorded_runs``. Only after a change that is meant to change texts."""
 
 import json
 import os

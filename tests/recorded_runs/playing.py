@@ -10,7 +10,7 @@ from typing import Any
 from engine import child_process
 from engine.contract import Close, Engine, Event, Load, LoadFailed, ModelChoice, Ready
 from engine.runner.client import RunnerClient
-from engine.runner.protocol import Answer, CancelTest, Test
+from engine.runner.protocol import Answer, CancelTests, RunTests
 from engine.sampler.engine import SamplerEngine
 from engine.scripted import ScriptedEngine, from_texts
 from engine.session.driver import RunDriver
@@ -71,8 +71,8 @@ def _conduct(case: Case, engine: Engine, runner: RunnerClient, inbox: Inbox) -> 
 
     def perform(effects: Sequence[Effect]) -> None:
         for effect in effects:
-            assert not isinstance(effect, CancelTest)
-            (runner.test if isinstance(effect, Test) else engine.submit)(effect)  # type: ignore[operator]
+            assert not isinstance(effect, CancelTests)
+            (runner.test if isinstance(effect, RunTests) else engine.submit)(effect)  # type: ignore[operator]
 
     perform(driver.begin())
     while not driver.over:

@@ -79,8 +79,8 @@ BUGS = (
         "nested-rope",
         "the context's end is not seen where kinds of layers differ",
         "engine/sampler/self_check.py",
-        "by_kind or [said]",
-        "[said]",
+        "by_kind or [declared]",
+        "[declared]",
         ("tests/engine/sampler/test_self_check.py", "-k", "there_too"),
     ),
     Bug(
@@ -110,7 +110,7 @@ BUGS = (
     Bug(
         "unknown-dropped",
         "weights that have no place here are dropped without a word",
-        "engine/models/converter.py",
+        "engine/models/conversion_process.py",
         "unknown.append(tensor.name)",
         "pass",
         ("tests/engine/models/test_gguf_kinds.py",),
@@ -118,7 +118,7 @@ BUGS = (
     Bug(
         "gguf-missing",
         "weights that a GGUF file lacks are filled with random numbers",
-        "engine/models/converter.py",
+        "engine/models/conversion_process.py",
         "missing_of(model, set(given)) | _half",
         "set() | _half",
         ("tests/engine/models/test_gguf_kinds.py",),

@@ -22,7 +22,7 @@ def plant(bug: Bug, tree: Path) -> None:
     text = path.read_text(encoding="utf-8")
     if text.count(bug.right) != 1:
         raise LookupError(
-            f"{bug.file} holds {bug.right!r} {text.count(bug.right)} times; the bug has to be written anew."
+            f"{bug.file} holds {bug.right!r} {text.count(bug.right)} times; the bug has to be written again."
         )
     path.write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
 

@@ -88,7 +88,7 @@ BUGS = (
     Bug(
         "recall-last",
         "a follow-up that is a beginning of an answer: nothing is left to read, so nothing says what comes next",
-        "engine/sampler/recall.py",
+        "engine/sampler/prefix_reuse.py",
         "rest = prompt[known:-1]",
         "rest = prompt[known:]",
         ("tests/engine/sampler/test_recall.py", "-k", "not inside"),
@@ -96,7 +96,7 @@ BUGS = (
     Bug(
         "recall-unfed",
         "the last token of an answer, which was never fed, is taken for known",
-        "engine/sampler/recall.py",
+        "engine/sampler/prefix_reuse.py",
         "min(common_length(answer, rest), segment[0][0].shape[2])",
         "common_length(answer, rest)",
         ("tests/engine/sampler/test_recall.py", "-k", "not inside"),
@@ -104,7 +104,7 @@ BUGS = (
     Bug(
         "recall-first",
         "the first answer that matches is taken, not the one that matches longest",
-        "engine/sampler/recall.py",
+        "engine/sampler/prefix_reuse.py",
         "if length > best.answer:",
         "if length > best.answer == 0:",
         ("tests/engine/sampler/test_recall.py", "-k", "not inside"),
@@ -112,7 +112,7 @@ BUGS = (
     Bug(
         "recall-budget",
         "the budget is one of each answer, not of all together",
-        "engine/sampler/recall.py",
+        "engine/sampler/prefix_reuse.py",
         "if self._bytes + size <= BUDGET:",
         "if size <= BUDGET:",
         ("tests/engine/sampler/test_recall.py", "-k", "not inside"),
@@ -177,8 +177,8 @@ BUGS = (
         "index-bound",
         "the suffix index grows for ever while the prompt stays the same",
         "engine/sampler/drafters/copies.py",
-        "if self._said == GENERATION:",
-        "if self._said < 0:",
+        "if self._size == GENERATION:",
+        "if self._size < 0:",
         ("tests/engine/sampler/test_copies.py",),
     ),
     Bug(

@@ -42,7 +42,7 @@ BUGS = (
         "refused-silently",
         "tests that were refused once are refused in silence when asked for",
         "engine/session/driver.py",
-        'self._all, self._none, self._looked_at = True, False, ""',
+        'self._all, self._none, self._checked_at = True, False, ""',
         "self._all, self._none = True, False",
         ("tests/engine/session/test_driver.py", "-k", "not nothing_is_lost"),
     ),

@@ -300,7 +300,7 @@ BUGS = (
         "stopwatch-questions",
         "the pipe's share of many questions is the candidate's to pay for",
         "engine/runner/stopwatch.py",
-        " - _QUESTION_S * link.asked",
+        " - _QUESTION_S * link.questions",
         "",
         ("tests/engine/runner/test_stopwatch.py",),
         taught=True,

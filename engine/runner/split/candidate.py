@@ -14,13 +14,13 @@ from typing import Any, NoReturn
 
 from engine.runner import program
 from engine.runner.split import chance
-from engine.runner.split.crossing import Letter, Severed
+from engine.runner.split.crossing import LinkBroken, Transfer
 from engine.runner.split.link import ROOT, Link, duplicate, innermost_line, operate
 from engine.runner.split.mirrors import content_base
 from engine.runner.split.values import Garbled
 
 NAME = "solution"  # the module name of a candidate
-_TOLD_AT_ONCE = 1 << 16  # bytes of print that do not wait for the next answer
+_SENT_AT_ONCE = 1 << 16  # bytes of print that do not wait for the next answer
 
 
 def import_solution(path: Path, text: str) -> types.ModuleType:
@@ -36,8 +36,8 @@ def import_solution(path: Path, text: str) -> types.ModuleType:
 class Prints(io.RawIOBase):
     """What the candidate prints, kept until the next message takes it along."""
 
-    def __init__(self, stream: str, told: list[list[str]], tell: Any):
-        self._stream, self._told, self._tell = stream, told, tell
+    def __init__(self, stream: str, printed: list[list[str]], tell: Any):
+        self._stream, self._sent, self._tell = stream, printed, tell
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._size = 0
 
@@ -45,9 +45,9 @@ class Prints(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        self._told.append([self._stream, self._decoder.decode(bytes(data))])
+        self._sent.append([self._stream, self._decoder.decode(bytes(data))])
         self._size += len(data)
-        if self._size > _TOLD_AT_ONCE:
+        if self._size > _SENT_AT_ONCE:
             self._size = 0
             self._tell()
         return len(data)
@@ -56,7 +56,7 @@ class Prints(io.RawIOBase):
 class CandidateLink(Link):
     """What is asked here comes from the tests, and is done."""
 
-    hears_functions = True
+    accepts_functions = True
 
     def __init__(self, source: int, sink: int, text: str):
         super().__init__(source, sink, first=1)
@@ -80,7 +80,7 @@ class CandidateLink(Link):
                 with self._lock:
                     question = self.receive()
                 self.answer(question)
-        except Severed:
+        except LinkBroken:
             os._exit(0)
 
     def serve(self, operation: str, arguments: tuple[Any, ...]) -> Any:
@@ -107,18 +107,18 @@ class CandidateLink(Link):
                 return self._run_script(given)
         raise Garbled(f"a question that is none: {operation}")
 
-    def heard(self, message: dict[str, Any]) -> None:
+    def take_extras(self, message: dict[str, Any]) -> None:
         for name, state in message.get("chance", {}).items():
             chance.take(name, self.get(state))
 
     def line_of(self, error: BaseException) -> int | None:
         return innermost_line(error, str(self._path))
 
-    def news(self, letter: Letter) -> dict[str, Any]:
-        told = self._printed_so_far()
+    def news(self, transfer: Transfer) -> dict[str, Any]:
+        printed = self._printed_so_far()
         warned, self._warned[:] = list(self._warned), []
-        written = [[self.put(category, letter), text, line] for category, text, line in warned]
-        return ({"printed": told} if told else {}) | ({"warned": written} if written else {})
+        written = [[self.put(category, transfer), text, line] for category, text, line in warned]
+        return ({"printed": printed} if printed else {}) | ({"warned": written} if written else {})
 
     def _printed_so_far(self) -> list[list[str]]:
         for stream in (sys.stdout, sys.stderr):
@@ -126,13 +126,13 @@ class CandidateLink(Link):
                 stream.flush()
             except (AttributeError, ValueError, OSError):
                 pass  # the candidate has put something else there, or closed it
-        told, self._printed[:] = list(self._printed), []
-        return told
+        printed, self._printed[:] = list(self._printed), []
+        return printed
 
     def _tell(self) -> None:
         """More has been printed than should wait."""
-        told, self._printed[:] = list(self._printed), []
-        self._write(json.dumps({"printed": told}).encode() + b"\n")
+        printed, self._printed[:] = list(self._printed), []
+        self._write(json.dumps({"printed": printed}).encode() + b"\n")
 
     def _show_warning(self, message: Any, category: type, filename: str, lineno: int, *rest: Any) -> None:
         self._warned.append((category, str(message), lineno))

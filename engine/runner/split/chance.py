@@ -16,7 +16,7 @@ class Generators:
 
     def __init__(self) -> None:
         self._read: dict[str, Callable[[], Any]] = {}
-        self._told: dict[str, Any] = {}  # what the candidate was told last; only those that the tests have touched
+        self._sent: dict[str, Any] = {}  # what the candidate was told last; only those that the tests have touched
 
     def follow(self, numpy: bool) -> None:
         """``numpy``: also its old global generator. It is imported for that."""
@@ -39,9 +39,9 @@ class Generators:
         def tell(*args: Any, **kwargs: Any) -> Any:
             done = function(*args, **kwargs)
             if function.__name__ == "seed" and (*args, *kwargs.values(), None)[0] is None:
-                self._told.pop(name, None)  # by the system's own chance, which nobody is to know
+                self._sent.pop(name, None)  # by the system's own chance, which nobody is to know
             else:
-                self._told[name] = None
+                self._sent[name] = None
             return done
 
         return tell
@@ -49,15 +49,15 @@ class Generators:
     def changes(self) -> dict[str, Any]:
         """The states that the candidate does not know yet; it does from now on."""
         changed = {}
-        for name, told in self._told.items():
+        for name, sent in self._sent.items():
             now = self._read[name]()
-            if now != told:
-                self._told[name] = changed[name] = now
+            if now != sent:
+                self._sent[name] = changed[name] = now
         return changed
 
     def repeat(self) -> None:
         """What was told last did not arrive."""
-        self._told = dict.fromkeys(self._told)
+        self._sent = dict.fromkeys(self._sent)
 
 
 def _plain(state: Any) -> Any:

@@ -14,7 +14,7 @@ from engine.runner.split.shared import Shared, kind_of
 from engine.runner.split.values import IMMUTABLE, Garbled
 
 
-class Severed(BaseException):
+class LinkBroken(BaseException):
     """The other side is gone, or talks nonsense.
 
     Not an Exception, for a test must not take it for one of the candidate's.
@@ -22,7 +22,7 @@ class Severed(BaseException):
 
 
 @dataclass
-class Letter:
+class Transfer:
     """A message in the making. What it registers counts once it was sent."""
 
     objects: list[list[Any]] = field(default_factory=list)
@@ -37,12 +37,12 @@ class Letter:
 class Crossing(ABC):
     """Puts values on the wire and takes them off it. ``first``: 0 or 1, so that both sides number their own.
 
-    A subclass asks and answers; ``names_functions`` and ``hears_functions`` say whether a function of the standard
+    A subclass asks and answers; ``names_functions`` and ``accepts_functions`` say whether a function of the standard
     library crosses by its name.
     """
 
     names_functions = False
-    hears_functions = False
+    accepts_functions = False
 
     def __init__(self, first: int):
         self._objects = itertools.count(1)
@@ -64,7 +64,7 @@ class Crossing(ABC):
         """Raises CannotCross for an object that must not be reached from the other side."""
 
     def severed(self, why: str) -> NoReturn:
-        raise Severed(why)
+        raise LinkBroken(why)
 
     def decided(self, operator: str) -> None:  # noqa: B027 - only the tests' side takes note
         """An object of the other side is about to decide a comparison."""
@@ -72,13 +72,13 @@ class Crossing(ABC):
     def derived(self, name: str) -> None:  # noqa: B027 - only the tests' side takes note
         """A class of this side is about to derive from one of the other side's."""
 
-    def put(self, value: Any, letter: Letter, depth: int = 0) -> Any:
-        return values.put(value, lambda other, deep: self._put(other, letter, deep), depth)
+    def put(self, value: Any, transfer: Transfer, depth: int = 0) -> Any:
+        return values.put(value, lambda other, deep: self._put(other, transfer, deep), depth)
 
     def get(self, wire: Any) -> Any:
         return values.get(wire, self._get)
 
-    def _put(self, value: Any, letter: Letter, depth: int) -> Any:
+    def _put(self, value: Any, transfer: Transfer, depth: int) -> Any:
         if is_mirror(value):
             return ["yours", vars(value)["_bassline_number"] if isinstance(value, type) else value._bassline_number]
         kind = kind_of(value)
@@ -86,15 +86,15 @@ class Crossing(ABC):
             number = self.shared.number(value)
             if number is None:
                 number = self.shared.add(value, kind)
-                letter.waiting.append(number)
+                transfer.waiting.append(number)
             return ["shared", number]
-        return self._put_by_name(value, letter, depth) or ["mine", self._export(value, letter)]
+        return self._put_by_name(value, transfer, depth) or ["mine", self._export(value, transfer)]
 
-    def _put_by_name(self, value: Any, letter: Letter, depth: int) -> list[Any] | None:
+    def _put_by_name(self, value: Any, transfer: Transfer, depth: int) -> list[Any] | None:
         """What need not stay behind: the other side can have one that is just like it."""
 
         def convert(part: Any) -> Any:
-            return self.put(part, letter, depth + 1)
+            return self.put(part, transfer, depth + 1)
 
         if issubclass(type(value), type):
             name = values.name_of_type(value)
@@ -109,7 +109,7 @@ class Crossing(ABC):
             return ["function", *name]
         return made
 
-    def _export(self, value: Any, letter: Letter, handed_over: bool = True) -> int:
+    def _export(self, value: Any, transfer: Transfer, handed_over: bool = True) -> int:
         """The number under which the other side knows an object of this one.
 
         ``handed_over`` False: a class that only says what something else is, and may not be used from over there.
@@ -126,28 +126,28 @@ class Crossing(ABC):
         if not handed_over:
             self._only_named.add(number)
         self._mine[number], self._my_numbers[id(value)] = value, number
-        letter.exported.append(number)
+        transfer.exported.append(number)
         described = (
-            self._describe_class(value, letter) if issubclass(type(value), type) else self._describe(value, letter)
+            self._describe_class(value, transfer) if issubclass(type(value), type) else self._describe(value, transfer)
         )
-        letter.objects.append([number, described])
+        transfer.objects.append([number, described])
         return number
 
-    def _describe_class(self, cls: type, letter: Letter) -> dict[str, Any]:
+    def _describe_class(self, cls: type, transfer: Transfer) -> dict[str, Any]:
         bases: list[Any] = []
         for base in cls.__bases__:
             name = values.name_of_type(base)
-            bases.append(["type", *name] if name else ["mine", self._export(base, letter, False)])
+            bases.append(["type", *name] if name else ["mine", self._export(base, transfer, False)])
         return describe_class(cls) | {"bases": bases}
 
-    def _describe(self, value: Any, letter: Letter) -> dict[str, Any]:
+    def _describe(self, value: Any, transfer: Transfer) -> dict[str, Any]:
         cls = type(value)
-        described: dict[str, Any] = {"class": self._export(cls, letter, False)}
+        described: dict[str, Any] = {"class": self._export(cls, transfer, False)}
         if issubclass(cls, BaseException):
-            described["content"] = self.put(exceptions.arguments_of(value), letter)
-            described["rest"] = exceptions.put_rest(value, lambda part: self.put(part, letter), own=False)
+            described["content"] = self.put(exceptions.arguments_of(value), transfer)
+            described["rest"] = exceptions.put_rest(value, lambda part: self.put(part, transfer), own=False)
         elif (base := content_base(cls)) in IMMUTABLE:
-            described["content"] = self.put(_exactly(value, base), letter)
+            described["content"] = self.put(_exactly(value, base), transfer)
         hashes: Any = cls.__hash__  # None in a class that has none
         if hashes not in (None, object.__hash__):
             try:
@@ -174,9 +174,9 @@ class Crossing(ABC):
             return values.get_member(tag, parts[0], parts[1], self.get(parts[2]))
         if tag in ("numpy", "numpy-type", "dtype"):
             return arrays.get(tag, *parts)
-        if tag == "function" and self.hears_functions:
+        if tag == "function" and self.accepts_functions:
             return values.function_named(*parts)
-        return library.get(tag, parts, self.get, self.hears_functions)
+        return library.get(tag, parts, self.get, self.accepts_functions)
 
     def handed_over(self, value: Any) -> bool:
         """Whether the other side may use this object of ours."""
@@ -232,11 +232,11 @@ class Crossing(ABC):
                 base.register(made)  # so that isinstance(x, Mapping) holds here too
         return made
 
-    def _take_back(self, letter: Letter) -> None:
-        self._gone += letter.ended
-        for number in letter.waiting:
+    def _take_back(self, transfer: Transfer) -> None:
+        self._gone += transfer.ended
+        for number in transfer.waiting:
             self.shared.forget(number)
-        for number in letter.exported:
+        for number in transfer.exported:
             del self._my_numbers[id(self._mine.pop(number))]
 
 

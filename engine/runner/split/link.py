@@ -15,7 +15,7 @@ import traceback
 from abc import abstractmethod
 from typing import Any
 
-from engine.runner.split.crossing import Crossing, Letter, Severed
+from engine.runner.split.crossing import Crossing, LinkBroken, Transfer
 from engine.runner.split.exceptions import notes_of, set_notes
 from engine.runner.split.shared import kind_named
 from engine.runner.split.values import CannotCross, Garbled
@@ -36,7 +36,7 @@ class Link(Crossing):
         self._questions = itertools.count(1)
         self._depth = 0
         self._dropped: list[int] = []  # containers that nobody here holds any more, to be told
-        self.asked = 0
+        self.questions = 0
         self.bookkeeping_s = 0.0  # spent on writing and reading messages, so far
         self._waited_s, self._waiting_since = 0.0, 0.0
 
@@ -46,11 +46,11 @@ class Link(Crossing):
     def serve(self, operation: str, arguments: tuple[Any, ...]) -> Any:
         """Answer a question of the other side."""
 
-    def news(self, letter: Letter) -> dict[str, Any]:
+    def news(self, transfer: Transfer) -> dict[str, Any]:
         """What the next message carries besides the question or the answer."""
         return {}
 
-    def heard(self, message: dict[str, Any]) -> None:
+    def take_extras(self, message: dict[str, Any]) -> None:
         """Takes what a message carries besides. It may raise what the answer then raises."""
 
     def waited_s(self) -> float:
@@ -66,7 +66,7 @@ class Link(Crossing):
             if self._depth >= DEEPEST_ASK:
                 raise RecursionError("maximum recursion depth exceeded between the tests and the candidate")
             number = next(self._questions)
-            self.asked += 1
+            self.questions += 1
             limit = sys.getrecursionlimit()
             self._depth += 1
             sys.setrecursionlimit(limit + _FRAMES_PER_ASK)
@@ -91,7 +91,7 @@ class Link(Crossing):
         if "no" in message:
             raise CannotCross(str(message["no"])[:500])
         value = self._decode(message, message.get("value"))
-        self.heard(message)
+        self.take_extras(message)
         if not message.get("raised"):
             return value
         if not isinstance(value, BaseException):
@@ -109,9 +109,9 @@ class Link(Crossing):
         try:
             with self._lock:
                 arguments = self._decode(message, message.get("value"))
-                self.heard(message)
+                self.take_extras(message)
             value = self._serve(str(message.get("op")), arguments)
-        except Severed:
+        except LinkBroken:
             raise
         except BaseException as error:
             value, reply["raised"] = error, True
@@ -142,16 +142,16 @@ class Link(Crossing):
     def _send(self, message: dict[str, Any], value: Any, bare: bool = False) -> None:
         if os.getpid() != self._pid:
             os._exit(1)  # the candidate forked, and its child has come back into this code
-        letter, start = Letter(), time.monotonic()
+        transfer, start = Transfer(), time.monotonic()
         if not bare:
             try:
-                message["value"] = self.put(value, letter)
-                self._enclose(message, letter)
+                message["value"] = self.put(value, transfer)
+                self._enclose(message, transfer)
                 data = self._line(message)
             except BaseException:
-                self._take_back(letter)
+                self._take_back(transfer)
                 raise
-            self._commit(letter)
+            self._commit(transfer)
         else:
             data = self._line(message)
         self.bookkeeping_s += time.monotonic() - start
@@ -171,36 +171,36 @@ class Link(Crossing):
         except OSError:
             self.severed("")
 
-    def _enclose(self, message: dict[str, Any], letter: Letter) -> None:
+    def _enclose(self, message: dict[str, Any], transfer: Transfer) -> None:
         """Adds what has changed, and whatever the message came to mention on the way."""
-        message.update(self.news(letter))
+        message.update(self.news(transfer))
         changed = []
         for number, _, now in self.shared.changes():
-            if number not in letter.waiting:
-                changed.append([number, [self.put(part, letter) for part in now]])
-                letter.contents.append((number, now))
-        for number in letter.waiting:  # grows while it is walked through
+            if number not in transfer.waiting:
+                changed.append([number, [self.put(part, transfer) for part in now]])
+                transfer.contents.append((number, now))
+        for number in transfer.waiting:  # grows while it is walked through
             entry = self.shared.entry(number)
             now = entry.kind.read(entry.value)
-            extra = self.put(entry.kind.extra(entry.value), letter)
-            letter.new.append([number, entry.kind.tag, extra, [self.put(part, letter) for part in now]])
-            letter.contents.append((number, now))
+            extra = self.put(entry.kind.extra(entry.value), transfer)
+            transfer.new.append([number, entry.kind.tag, extra, [self.put(part, transfer) for part in now]])
+            transfer.contents.append((number, now))
         self._dropped += self.shared.let_go()
-        letter.ended, self._gone = self._gone, []
-        letter.gone = [number for number in letter.ended if number not in self._theirs]
+        transfer.ended, self._gone = self._gone, []
+        transfer.gone = [number for number in transfer.ended if number not in self._theirs]
         parts = {
-            "objects": letter.objects,
-            "new": letter.new,
+            "objects": transfer.objects,
+            "new": transfer.new,
             "set": changed,
             "drop": list(self._dropped),
-            "free": letter.gone,
+            "free": transfer.gone,
         }
         message.update({name: part for name, part in parts.items() if part})
 
-    def _commit(self, letter: Letter) -> None:
-        for number, content in letter.contents:
+    def _commit(self, transfer: Transfer) -> None:
+        for number, content in transfer.contents:
             self.shared.agreed(number, content)
-        for number in letter.gone:
+        for number in transfer.gone:
             self._described.pop(number, None)
         self._dropped.clear()
 
@@ -220,7 +220,7 @@ class Link(Crossing):
                 return message
             if message.keys() != {"printed"}:
                 self.severed("something that is no message")
-            self.heard(message)
+            self.take_extras(message)
 
     def _readline(self) -> bytes:
         self._waiting_since = time.monotonic()
@@ -253,7 +253,7 @@ class Link(Crossing):
                 if type(number) is int and number in self._mine:
                     del self._my_numbers[id(self._mine.pop(number))]
             return value
-        except (CannotCross, Severed):
+        except (CannotCross, LinkBroken):
             raise
         except Exception as error:
             self.severed(str(error) if isinstance(error, Garbled) else f"a message that means nothing: {error!r}"[:200])

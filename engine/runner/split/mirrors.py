@@ -52,7 +52,7 @@ _BY_VALUE = (*PLAIN, *CONTAINERS)  # what claims to be one of these and comes as
 _NOTHING_TO_SEE = (ABC, Generic, Protocol)
 
 
-class Asks(Protocol):
+class Caller(Protocol):
     """The link, as a mirror needs it."""
 
     decoding: bool
@@ -105,7 +105,7 @@ def describe_class(cls: type) -> dict[str, Any]:
 class MirrorClass(type):
     """The class of mirrored classes: calling one makes an instance over there."""
 
-    _bassline_link: Asks
+    _bassline_link: Caller
 
     @classmethod
     def __prepare__(cls, name: str, bases: tuple[type, ...], /, **kwargs: Any) -> dict[str, object]:
@@ -134,7 +134,7 @@ class MirrorClass(type):
 class Mirror:
     """An object of the other side. It has no attribute of its own."""
 
-    _bassline_link: Asks
+    _bassline_link: Caller
     _bassline_hash: int | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -190,7 +190,7 @@ def _hash(self: Any) -> int:
     return object.__hash__(self) if known is None else known
 
 
-def make_class(link: Asks, described: dict[str, Any], bases: tuple[type, ...], originals: Sequence[Any]) -> type:
+def make_class(link: Caller, described: dict[str, Any], bases: tuple[type, ...], originals: Sequence[Any]) -> type:
     """The mirror of a class. ``bases`` are mirrors and built-in types. Raises TypeError when these do not fit.
 
     ``originals``: what it derives from over there; those that are classes of the standard library, as they are here.

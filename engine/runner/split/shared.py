@@ -147,7 +147,7 @@ def kind_named(tag: Any) -> Kind:
 
 
 @dataclass
-class Entry:
+class SharedContainer:
     value: Any
     kind: Kind
     last: list[Any]  # its content when both sides last knew the same
@@ -164,7 +164,7 @@ _FLAT: dict[type, Callable[[list[Any]], list[Any]]] = {
 }
 
 
-def _is_long(entry: Entry) -> bool:
+def _is_long(entry: SharedContainer) -> bool:
     """A long list is compared where it lies, without a copy."""
     return type(entry.value) is list and len(entry.value) > _LONG
 
@@ -193,7 +193,7 @@ class Shared:
 
     def __init__(self, first: int):
         self._next, self._theirs = 2 + first, 1 - first
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, SharedContainer] = {}
         self._numbers: dict[int, int] = {}  # id(container) -> number; the entry keeps it alive
         self._young: set[int] = set()  # those that are not settled
         self._settled: list[Settled] = []
@@ -218,10 +218,10 @@ class Shared:
         return self._entries[number].value
 
     def _enter(self, number: int, value: Any, kind: Kind) -> None:
-        self._entries[number], self._numbers[id(value)] = Entry(value, kind, []), number
+        self._entries[number], self._numbers[id(value)] = SharedContainer(value, kind, []), number
         self._young.add(number)
 
-    def entry(self, number: Any) -> Entry:
+    def entry(self, number: Any) -> SharedContainer:
         try:
             return self._entries[number]
         except (KeyError, TypeError):
@@ -264,7 +264,7 @@ class Shared:
             taken.append(number)
         return taken
 
-    def changes(self) -> Iterator[tuple[int, Entry, list[Any]]]:
+    def changes(self) -> Iterator[tuple[int, SharedContainer, list[Any]]]:
         """Number, entry and new content of each that has changed since both sides knew the same."""
         if not all(settled.unchanged() for settled in self._settled):
             self._unsettle()

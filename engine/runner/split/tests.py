@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from unittest import mock
 
 from engine.runner.split.chance import Generators
-from engine.runner.split.crossing import Letter, Severed
+from engine.runner.split.crossing import LinkBroken, Transfer
 from engine.runner.split.link import ROOT, Link, duplicate, operate
 from engine.runner.split.mirrors import OPERATORS, Mirror, MirrorClass
 from engine.runner.split.values import CannotCross, Garbled
@@ -40,7 +40,6 @@ class TestsLink(Link):
     ``uncrossable``: why the tests cannot be kept apart, found when they wanted to hand over what cannot cross.
     """
 
-    __test__ = False
     names_functions = True
 
     def __init__(self, source: int, sink: int):
@@ -53,13 +52,13 @@ class TestsLink(Link):
 
     def ask(self, operation: str, *arguments: Any) -> Any:
         if self.ended:
-            raise Severed("the candidate's process has ended")
+            raise LinkBroken("the candidate's process has ended")
         self.beat()
         return super().ask(operation, *arguments)
 
     def severed(self, why: str) -> NoReturn:
         self.ended, self.forged = True, self.forged or why
-        raise Severed(why or "the candidate's process has ended")
+        raise LinkBroken(why or "the candidate's process has ended")
 
     def decided(self, operator: str) -> None:
         self.soft = True
@@ -85,9 +84,9 @@ class TestsLink(Link):
     def derived(self, name: str) -> None:
         self.refuse(f"they derive a class from the candidate's (class {name})")
 
-    def put(self, value: Any, letter: Letter, depth: int = 0) -> Any:
+    def put(self, value: Any, transfer: Transfer, depth: int = 0) -> Any:
         try:
-            return super().put(value, letter, depth)
+            return super().put(value, transfer, depth)
         except CannotCross as why:
             self.refuse(f"they hand over something that cannot leave their process: {why}")
             raise
@@ -138,15 +137,15 @@ class TestsLink(Link):
             raise AttributeError(f"{name!r} of the tests' {type(target).__name__!r} object cannot be set from here")
         return self._readable(target, name)
 
-    def news(self, letter: Letter) -> dict[str, Any]:
+    def news(self, transfer: Transfer) -> dict[str, Any]:
         changed = self.generators.changes()
-        return {"chance": {name: self.put(state, letter) for name, state in changed.items()}} if changed else {}
+        return {"chance": {name: self.put(state, transfer) for name, state in changed.items()}} if changed else {}
 
-    def _take_back(self, letter: Letter) -> None:
-        super()._take_back(letter)
+    def _take_back(self, transfer: Transfer) -> None:
+        super()._take_back(transfer)
         self.generators.repeat()
 
-    def heard(self, message: dict[str, Any]) -> None:
+    def take_extras(self, message: dict[str, Any]) -> None:
         for stream, text in message.get("printed", ()):
             (sys.stderr if stream == "stderr" else sys.stdout).write(str(text))
         for category, text, line in message.get("warned", ()):

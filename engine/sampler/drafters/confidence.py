@@ -7,7 +7,7 @@ from typing import Protocol
 LONGEST = 12  # matches of this many tokens or more are one kind
 
 
-class Grade(Protocol):
+class GuessKind(Protocol):
     """What tells guesses apart by how good they look; equal ones are counted together."""
 
     @property
@@ -26,7 +26,7 @@ class Agreement(IntEnum):
 
 
 @dataclass(frozen=True)
-class Kind:
+class CopyKind:
     """``match``: tokens that agree before the guess, guesses that were followed included; 2 to LONGEST."""
 
     match: int
@@ -50,13 +50,13 @@ WEIGHT = 20.0  # guesses of this run that weigh as much as the figures above
 class Confidence:
     """Counts of right and judged guesses by kind, on top of what is known beforehand."""
 
-    _right: dict[Grade, int] = field(default_factory=dict)
-    _judged: dict[Grade, int] = field(default_factory=dict)
+    _right: dict[GuessKind, int] = field(default_factory=dict)
+    _judged: dict[GuessKind, int] = field(default_factory=dict)
 
-    def of(self, kind: Grade) -> float:
+    def of(self, kind: GuessKind) -> float:
         """Chance that a guess of this kind is right, given that those before it were."""
         return (WEIGHT * kind.prior + self._right.get(kind, 0)) / (WEIGHT + self._judged.get(kind, 0))
 
-    def learn(self, kind: Grade, was_right: bool) -> None:
+    def learn(self, kind: GuessKind, was_right: bool) -> None:
         self._judged[kind] = self._judged.get(kind, 0) + 1
         self._right[kind] = self._right.get(kind, 0) + was_right

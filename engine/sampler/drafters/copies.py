@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from engine.sampler.drafters.confidence import LONGEST, Agreement, Kind
+from engine.sampler.drafters.confidence import LONGEST, Agreement, CopyKind
 
 SHORTEST = 2  # tokens that must match
 WITNESSES = 32  # latest occurrences that vote on what follows
@@ -26,7 +26,7 @@ class Copies:
         self._of_prompt: Index = {}
         self._older: Index = {}
         self._newer: Index = {}
-        self._said = 0  # tokens in the newer generation
+        self._size = 0  # tokens in the newer generation
         self.go_on(prompt)
 
     def go_on(self, prompt: Sequence[int]) -> None:
@@ -36,10 +36,10 @@ class Copies:
 
     def append(self, text: list[int], token: int) -> None:
         """``text`` gains a token, and what it ends with from now on is found."""
-        if self._said == GENERATION:
-            self._older, self._newer, self._said = self._newer, {}, 0
+        if self._size == GENERATION:
+            self._older, self._newer, self._size = self._newer, {}, 0
         _add(self._newer, text, token)
-        self._said += 1
+        self._size += 1
 
     def longest_match(self, line: Sequence[int]) -> tuple[int, list[Place]]:
         """Length of the longest earlier run of the line's last tokens, and the places after it, latest last."""
@@ -84,14 +84,14 @@ def _add(index: Index, text: list[int], token: int) -> None:
             del places[: CROWD // 2]
 
 
-def vote(places: Sequence[Place], match: int) -> tuple[int, Kind] | None:
+def vote(places: Sequence[Place], match: int) -> tuple[int, CopyKind] | None:
     """What followed at most of the places."""
     votes = Counter(text[at] for text, at in places if at < len(text))
     if not votes:
         return None
     (token, most), voters = votes.most_common(1)[0], votes.total()
     agreement = Agreement.DIVIDED if most < voters else Agreement.SINGLE if most == 1 else Agreement.UNANIMOUS
-    return token, Kind(min(match, LONGEST), agreement)
+    return token, CopyKind(min(match, LONGEST), agreement)
 
 
 def following(places: Sequence[Place], token: int) -> list[Place]:

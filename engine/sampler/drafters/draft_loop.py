@@ -13,7 +13,7 @@ from engine.sampler.drafters.draft_model import DraftModelDrafter
 from engine.sampler.penalties import has_penalty
 from engine.sampler.row import Row
 from engine.sampler.sampling import Distributions
-from engine.sampler.streams import sent
+from engine.sampler.streams import to_device
 from engine.sampler.verdict import cuts_of_places
 from kernels.acceptance.triton import Counter, Drawn, draw
 
@@ -51,7 +51,7 @@ class DraftLoop:
         for part, now in zip(self._counter, counter_of(rows, [1] * count, self._cuts.device), strict=True):
             part[:count] = now
         self._cuts[:count] = first.cuts
-        self._feeds[:count] = sent(torch.tensor(counts) - 1, self._feeds.device)
+        self._feeds[:count] = to_device(torch.tensor(counts) - 1, self._feeds.device)
         self._feeds[count:] = 0
         self._depth.fill_(1)
         self._drafts[0, :count] = first.tokens
@@ -82,7 +82,7 @@ class DraftLoop:
     def q(self, counts: Sequence[int]) -> Distributions:
         """What each row's first ``counts[b]`` drafts of the last run were drawn from, row after row."""
         places = [(depth, row) for row, count in enumerate(counts) for depth in range(count)]
-        depths, rows = sent(torch.tensor(places).T.contiguous(), self._q.device)
+        depths, rows = to_device(torch.tensor(places).T.contiguous(), self._q.device)
         ids = torch.arange(self._q.shape[2], device=self._q.device)
         return Distributions(ids.expand(len(places), -1), self._q[depths, rows])
 

@@ -16,7 +16,7 @@ from engine.sampler.pair import LoadedPair
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.row import Row
 from engine.sampler.sampling import Distributions, distributions
-from engine.sampler.streams import sent
+from engine.sampler.streams import to_device
 
 
 @dataclass
@@ -93,7 +93,7 @@ class DraftModelDrafter(Drafter):
     def _readable(self, tokens: Sequence[int]) -> list[int]:
         """The tokens with those that the draft has no embedding for (a smaller vocabulary) as id 0.
 
-        What the draft then guesses is worse; what is accepted is judged by the target all the same.
+        What the draft then guesses is worse; what is accepted is judged by the target anyway.
         """
         size = self.model.module.get_input_embeddings().num_embeddings
         return [token if token < size else 0 for token in tokens]
@@ -113,7 +113,7 @@ def _in_line_order(q_steps: list[tuple[list[int], Distributions]], drafts: list[
     ids = like.ids.new_zeros(starts[-1], width)
     log_probs = like.log_probs.new_full(ids.shape, float("-inf"))
     for depth, (active, q) in enumerate(q_steps):
-        at = sent(torch.tensor([starts[index] + depth for index in active]), ids.device)
+        at = to_device(torch.tensor([starts[index] + depth for index in active]), ids.device)
         ids[at, : q.ids.shape[1]] = q.ids
         log_probs[at, : q.ids.shape[1]] = q.log_probs
     return Distributions(ids, log_probs)

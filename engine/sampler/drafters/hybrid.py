@@ -15,7 +15,7 @@ from engine.sampler.forward_pass import Features
 from engine.sampler.pair import LoadedPair
 from engine.sampler.row import Row
 from engine.sampler.sampling import Distributions
-from engine.sampler.streams import sent
+from engine.sampler.streams import to_device
 
 SURE = 0.6  # chance of a copied guess from which on the draft model is not asked: about what it reaches itself
 
@@ -79,10 +79,10 @@ def _merged(q: Distributions | None, tokens: list[list[int]], copies: list[bool]
         return None
     ids_line = [token for row in tokens for token in row]
     is_copy = torch.tensor([copy for copy, row in zip(copies, tokens, strict=True) for _ in row], dtype=torch.bool)
-    drawn = sent((~is_copy).nonzero()[:, 0], q.ids.device)
+    drawn = to_device((~is_copy).nonzero()[:, 0], q.ids.device)
     ids = q.ids.new_zeros(len(ids_line), q.ids.shape[1])
     log_probs = q.log_probs.new_full(ids.shape, float("-inf"))
-    ids[:, 0] = sent(torch.tensor(ids_line, dtype=ids.dtype), ids.device)
+    ids[:, 0] = to_device(torch.tensor(ids_line, dtype=ids.dtype), ids.device)
     log_probs[:, 0] = 0.0
     ids[drawn], log_probs[drawn] = q.ids, q.log_probs
     return Distributions(ids, log_probs)

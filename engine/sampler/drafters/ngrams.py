@@ -20,7 +20,7 @@ TABLES = Path(__file__).resolve().parents[3] / "resources" / "ngrams"
 
 
 @dataclass(frozen=True)
-class Habit:
+class NgramKind:
     """A guess of ``context`` tokens' context. ``prior``: share of guesses of its kind that were right."""
 
     context: int
@@ -55,7 +55,7 @@ class Ngrams:
         ids = self.probe_ids.tolist()
         return bool(max(ids) < len(tokenizer) and tokenizer.convert_ids_to_tokens(ids) == self.probe_texts.tolist())
 
-    def next(self, line: Sequence[int]) -> tuple[int, Habit] | None:
+    def next(self, line: Sequence[int]) -> tuple[int, NgramKind] | None:
         """The token that mostly follows the longest known end of ``line``."""
         for length in range(min(LONGEST, len(line)), 0, -1):
             if found := self._known.get(tuple(line[-length:])):
@@ -63,10 +63,10 @@ class Ngrams:
         return None
 
     @cached_property
-    def _known(self) -> dict[tuple[int, ...], tuple[int, Habit]]:
+    def _known(self) -> dict[tuple[int, ...], tuple[int, NgramKind]]:
         lengths = (self.contexts != EMPTY).sum(axis=1).tolist()
         habits = {
-            (length, share): Habit(length, share, float(self.right[length - 1, share]))
+            (length, share): NgramKind(length, share, float(self.right[length - 1, share]))
             for length in range(1, LONGEST + 1)
             for share in range(CLASSES)
         }

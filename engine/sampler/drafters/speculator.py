@@ -1,7 +1,7 @@
 """A draft model without passes of its own: a small network that goes on from what the target was about to say.
 
 The hidden state that the target's output layer turned into a token knows more than that token. From it and the token
-that was drawn, the network foretells the next hidden state, which the target's own output layer (a few thousand rows of
+that was drawn, the network predicts the next hidden state, which the target's own output layer (a few thousand rows of
 it) turns into a guess; and so on, one network for every depth. It needs no cache and a fraction of a millisecond per
 token. After Medusa (arXiv 2401.10774), Hydra (arXiv 2402.05109) and recurrent drafting (arXiv 2403.09919).
 
@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import silu
 
 from engine.models.causal_lm import CausalLM
-from engine.models.loaded import LoadedModel
+from engine.models.loaded_model import LoadedModel
 from kernels.int8_linear import Int8Linear, available
 
 DEPTHS, CLASSES = 4, 10  # of guesses that are told apart: how far ahead, and how sure the network is
@@ -28,7 +28,7 @@ FOLDER = Path(__file__).resolve().parents[3] / "resources" / "speculators"
 
 
 @dataclass(frozen=True)
-class Insight:
+class SpeculatorKind:
     """A guess at ``depth`` (from 0) of a class of sureness. ``prior``: share of its kind that was right."""
 
     depth: int
@@ -129,7 +129,7 @@ class Speculator:
             self._network.write = Int8Linear.from_linear(self._network.write)  # type: ignore[assignment]
             self._head = Int8Linear.from_linear(head)
         self._insights = [
-            [Insight(depth, share, float(prior)) for share, prior in enumerate(row)]
+            [SpeculatorKind(depth, share, float(prior)) for share, prior in enumerate(row)]
             for depth, row in enumerate(file.right)
         ]
 
@@ -138,10 +138,10 @@ class Speculator:
         return hidden.float() / self._state_size
 
     @torch.inference_mode()
-    def next(self, state: Tensor, tokens: list[int], depth: int) -> tuple[Tensor, list[tuple[int, Insight]]]:
+    def next(self, state: Tensor, tokens: list[int], depth: int) -> tuple[Tensor, list[tuple[int, SpeculatorKind]]]:
         """The states after ``tokens``, one for each row, and what each row says next; ``depth`` guesses were made."""
-        said = self._embeddings(torch.tensor(tokens)).float() / self._token_size
-        state = self._network(state, said)
+        embedded = self._embeddings(torch.tensor(tokens)).float() / self._token_size
+        state = self._network(state, embedded)
         logits = self._head(state)
         largest, places = logits.max(-1)
         shares = (largest - logits.logsumexp(-1)).exp().mul_(CLASSES).long().clamp_(max=CLASSES - 1)

@@ -16,7 +16,7 @@ from engine.contract import BadRequest, Request
 from engine.sampler.acceptance import AcceptanceRule, Proposals
 from engine.sampler.budget import DraftBudget
 from engine.sampler.drafters import Drafter
-from engine.sampler.drafters.confidence import LONGEST, Confidence, Grade
+from engine.sampler.drafters.confidence import LONGEST, Confidence, GuessKind
 from engine.sampler.drafters.copies import Copies, History, Place, following, vote
 from engine.sampler.drafters.ngrams import Ngrams
 from engine.sampler.drafters.speculator import Speculator
@@ -25,11 +25,11 @@ from engine.sampler.forward_pass import Features
 from engine.sampler.pair import LoadedPair
 from engine.sampler.row import Row
 
-JUDGED = 4  # tokens guessed in any case: those that are not verified are judged against what comes, for nothing
-SURE = 0.9  # chance from which on nothing else is asked
+ALWAYS_GUESSED = 4  # tokens guessed in any case: those that are not verified are judged against what comes, for nothing
+SURE = 0.9  # from this probability on, no other drafter is asked
 HOPELESS = 0.05  # chance of being reached below which no more is guessed in any case
 
-Option = tuple[int, Grade]  # a token, and how good a guess it is
+Option = tuple[int, GuessKind]  # a token, and how good a guess it is
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Guess:
     match: int
     places: list[Place]
     tokens: list[int] = field(default_factory=list)
-    kinds: list[Grade] = field(default_factory=list)
+    kinds: list[GuessKind] = field(default_factory=list)
     survival: list[float] = field(default_factory=list)  # chance that each guess, and all before it, are right
 
     @property
@@ -114,7 +114,7 @@ class SuffixDrafter(Drafter):
     def _propose(self, rows: Sequence[Row], counts: Sequence[int], least: float) -> Proposals:
         texts = [self._catch_up(row) for row in rows]  # of all rows first: they copy from each other
         guesses = [
-            self._begin(text, len(row.tokens), max(count, JUDGED))
+            self._begin(text, len(row.tokens), max(count, ALWAYS_GUESSED))
             for text, row, count in zip(texts, rows, counts, strict=True)
         ]
         states = {index: self._states[row.candidate] for index, row in enumerate(rows) if row.candidate in self._states}
@@ -154,15 +154,15 @@ class SuffixDrafter(Drafter):
             going = [index for index, guess in enumerate(guesses) if guess.goes_on(least)]
             if not going:
                 break
-            seen = {index: self._said_before(guesses[index]) for index in going}
+            seen = {index: self._repeats(guesses[index]) for index in going}
             unsure = [index for index, option in seen.items() if option is None or self._chance(option) < SURE]
             # A speculator's answer costs about as much as one more token in the line does.
             is_worth_it = sum(guesses[index].chance for index in unsure) > 2 * least
-            foretold, states = self._foretell(guesses, states, unsure, depth) if is_worth_it else ({}, {})
+            predicted, states = self._predict(guesses, states, unsure, depth) if is_worth_it else ({}, {})
             for index, option in seen.items():
-                self._extend(guesses[index], [option, foretold.get(index)])
+                self._extend(guesses[index], [option, predicted.get(index)])
 
-    def _foretell(
+    def _predict(
         self, guesses: list[Guess], states: dict[int, Tensor], unsure: list[int], depth: int
     ) -> tuple[dict[int, Option], dict[int, Tensor]]:
         """What a speculator says follows these guesses, and its states behind their last tokens."""
@@ -173,10 +173,10 @@ class SuffixDrafter(Drafter):
         after, options = self.speculator.next(before, [guesses[index].line[-1] for index in asked], depth)
         return dict(zip(asked, options, strict=True)), dict(zip(asked, after, strict=True))
 
-    def _said_before(self, guess: Guess) -> Option | None:
+    def _repeats(self, guess: Guess) -> Option | None:
         """The likelier of what copies and n-grams say."""
-        habit = self._ngrams.next(guess.line) if self._ngrams else None
-        options = [option for option in (vote(guess.places, guess.match), habit) if option]
+        frequent = self._ngrams.next(guess.line) if self._ngrams else None
+        options = [option for option in (vote(guess.places, guess.match), frequent) if option]
         return max(options, key=self._chance, default=None)
 
     def _chance(self, option: Option) -> float:

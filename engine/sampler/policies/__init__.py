@@ -13,7 +13,7 @@ from engine.sampler.row import Row
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DraftOutcome:
     """What became of one row's drafts in one step. ``drawn``: they came from a draft model."""
 
     candidate: int
@@ -40,7 +40,7 @@ class Policy(Protocol):
         """Those of a deterministic drafter's guesses that are worth verifying; by default all."""
         return proposals
 
-    def observe(self, outcomes: Sequence[Outcome], times: StepTimes) -> None:
+    def observe(self, outcomes: Sequence[DraftOutcome], times: StepTimes) -> None:
         """After a step: one outcome for each row that goes on."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from engine.sampler.budget import DraftBudget
 from engine.sampler.cost_table import CostTable
 from engine.sampler.drafters import Drafter
-from engine.sampler.policies import Outcome, Policy, StepTimes
+from engine.sampler.policies import DraftOutcome, Policy, StepTimes
 from engine.sampler.row import Row
 
 FIRST, STEP_UP, SHRINK, LIMIT = 7, 2, 10, 32  # l0, l_incre, l_mod and l_limit of the paper
@@ -24,7 +24,7 @@ class Bass(Policy):
     def budget(self, rows: Sequence[Row]) -> DraftBudget:
         return DraftBudget.of([self.length] * len(rows))
 
-    def observe(self, outcomes: Sequence[Outcome], times: StepTimes) -> None:
+    def observe(self, outcomes: Sequence[DraftOutcome], times: StepTimes) -> None:
         tried = [outcome for outcome in outcomes if outcome.proposed]
         if not tried:
             return

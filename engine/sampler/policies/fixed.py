@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from engine.sampler.budget import DraftBudget
 from engine.sampler.cost_table import CostTable
 from engine.sampler.drafters import Drafter
-from engine.sampler.policies import Outcome, Policy, StepTimes
+from engine.sampler.policies import DraftOutcome, Policy, StepTimes
 from engine.sampler.row import Row
 
 
@@ -17,7 +17,7 @@ class Fixed(Policy):
     def budget(self, rows: Sequence[Row]) -> DraftBudget:
         return DraftBudget.of([self.length] * len(rows))
 
-    def observe(self, outcomes: Sequence[Outcome], times: StepTimes) -> None:
+    def observe(self, outcomes: Sequence[DraftOutcome], times: StepTimes) -> None:
         """Nothing is learned."""
 
 

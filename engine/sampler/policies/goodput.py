@@ -6,7 +6,7 @@ from engine.sampler.acceptance import Proposals
 from engine.sampler.budget import DraftBudget
 from engine.sampler.cost_table import CostTable
 from engine.sampler.drafters import Drafter
-from engine.sampler.policies import Outcome, Policy, StepTimes
+from engine.sampler.policies import DraftOutcome, Policy, StepTimes
 from engine.sampler.row import Row
 
 LIMIT = 16  # drafts per row that are considered at all
@@ -30,7 +30,7 @@ class Goodput(Policy):
     def __init__(self, costs: CostTable, drafter: Drafter):
         self._costs, self._drafter = costs, drafter
         self._tally: dict[int, tuple[float, float]] = {}  # candidate -> accepted, first rejections; both fading
-        self._price = 0.0  # lately: chance from which on a guess of a deterministic drafter was verified
+        self._price = 0.0  # recent threshold: the probability above which a deterministic drafter's guess was verified
         self._is_probe = False
         self._all_seconds = self._probe_seconds = 0.0
 
@@ -82,7 +82,7 @@ class Goodput(Policy):
             ]
         )
 
-    def observe(self, outcomes: Sequence[Outcome], times: StepTimes) -> None:
+    def observe(self, outcomes: Sequence[DraftOutcome], times: StepTimes) -> None:
         for outcome in outcomes:
             if not outcome.drawn:
                 continue

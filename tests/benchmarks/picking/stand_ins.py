@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Sequence
 
-from engine.runner.protocol import Answer, ConsentNeeded, Lamps, Test, TestFinished
+from engine.runner.protocol import Answer, ConsentNeeded, Isolation, RunTests, TestFinished
 from engine.runner.report import Report
 from engine.scripted import Script, ScriptedCandidate, ScriptedEngine
 
@@ -19,9 +19,9 @@ class ReadingRunner:
         self.tested: list[str] = []
 
     def probe(self) -> None:
-        self._on_message(Lamps(sealed=True))
+        self._on_message(Isolation(sealed=True))
 
-    def test(self, test: Test) -> None:
+    def test(self, test: RunTests) -> None:
         self.tested.append(test.solution)
         if self._asks:
             self._on_message(ConsentNeeded(test.id, "May these tests share a process?", "same_process"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.picking import peer
-from benchmarks.picking.peer import OneAfterAnother
+from benchmarks.picking.peer import SequentialEngine
 from engine.contract import (
     BasslineError,
     Cancel,
@@ -24,7 +24,7 @@ from engine.contract import (
     RunFinished,
     Sampling,
 )
-from engine.models.loaded import LoadedModel
+from engine.models.loaded_model import LoadedModel
 
 ROOT = Path(__file__).resolve().parents[3]
 PEERS = ROOT / ".venv-peers/bin/python"
@@ -57,18 +57,18 @@ class StandIn:
 
 
 @pytest.fixture
-def engine(loaded_small_model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> OneAfterAnother:
-    monkeypatch.setattr(peer, "InTurn", StandIn)
+def engine(loaded_small_model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> SequentialEngine:
+    monkeypatch.setattr(peer, "SequentialLlamaCpp", StandIn)
     monkeypatch.setattr(peer, "loaded", lambda *_, **__: loaded_small_model)
-    return OneAfterAnother("small", Path("python"), Path("small.gguf"), 8, 16)
+    return SequentialEngine("small", Path("python"), Path("small.gguf"), 8, 16)
 
 
 @pytest.fixture
-def say(engine: OneAfterAnother) -> Iterator[Say]:
+def say(engine: SequentialEngine) -> Iterator[Say]:
     yield from _speaking(engine)
 
 
-def _speaking(engine: OneAfterAnother) -> Iterator[Say]:
+def _speaking(engine: SequentialEngine) -> Iterator[Say]:
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     thread = threading.Thread(target=engine.run, args=(events.put,))
     thread.start()
@@ -104,7 +104,7 @@ def test_one_answer_after_another_to_the_same_prompt(say: Say, loaded_small_mode
     assert StandIn.asked == [prompt | {"max_tokens": 16, "temperature": 0.5, "top_p": 0.9}, {}, {}]
 
 
-def test_no_further_answer_is_begun_once_one_is_enough(say: Say, engine: OneAfterAnother) -> None:
+def test_no_further_answer_is_begun_once_one_is_enough(say: Say, engine: SequentialEngine) -> None:
     StandIn.answers = [[100, 101], [100, 101], [100, 101]]
     say(Load(ModelChoice()))
     StandIn.on_ask = staticmethod(lambda: engine.submit(Cancel("a")))
@@ -131,7 +131,7 @@ def test_a_process_that_ends_is_a_failed_run(say: Say) -> None:
 
 def test_what_is_missing_is_said_at_load(loaded_small_model: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer, "loaded", lambda *_, **__: loaded_small_model)
-    for say in _speaking(OneAfterAnother("small", ROOT / "none", Path("small.gguf"), 2, 16)):
+    for say in _speaking(SequentialEngine("small", ROOT / "none", Path("small.gguf"), 2, 16)):
         assert "make bench-peers" in say(Load(ModelChoice()))[0].reason
 
 
@@ -139,9 +139,9 @@ def test_what_is_missing_is_said_at_load(loaded_small_model: LoadedModel, monkey
 @pytest.mark.skipif(not PEERS.is_file(), reason="llama.cpp is not built: make bench-peers")
 def test_keys_and_values_of_the_prompt_serve_every_answer(small_model: str) -> None:
     """Greedy, every answer must be the same, with or without others beside it, and for a prompt that comes again."""
-    from benchmarks.models import gguf_of
+    from benchmarks.target_models import gguf_of
 
-    engine = OneAfterAnother(small_model, PEERS, gguf_of(small_model), 3, 16)
+    engine = SequentialEngine(small_model, PEERS, gguf_of(small_model), 3, 16)
     greedy = Sampling(temperature=0.0, max_tokens=16)
     for say in _speaking(engine):
         assert isinstance(say(Load(ModelChoice()))[0], Ready)

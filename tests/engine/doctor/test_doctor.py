@@ -10,7 +10,7 @@ from engine.doctor import display, machine, packages, protection, storage
 from engine.doctor.examination import examine
 from engine.models import notes
 from engine.runner.client import RunnerUnavailable
-from engine.runner.protocol import Lamps
+from engine.runner.protocol import Isolation
 
 GIB = 1 << 30
 MACHINE = device.Machine("Linux 6.1", "x86_64", 8, 16 * GIB, 12 * GIB, ("avx2",), ())
@@ -22,7 +22,7 @@ def by_name(findings):
 
 def survey(monkeypatch, cannot_compile="", **changes):
     found = device.Machine(**(vars(MACHINE) | changes))
-    monkeypatch.setattr(machine, "survey", lambda: found)
+    monkeypatch.setattr(machine, "inspect_machine", lambda: found)
     monkeypatch.setattr(machine.llvm, "why_not", lambda: cannot_compile)
     return by_name(machine.machine())
 
@@ -136,13 +136,13 @@ class TestProtection:
         return set_answer
 
     def test_sealed(self, answer):
-        found = answer(Lamps(True, {"files": "Hidden.", "memory": "Each process at most 1 GiB."}, weak=("memory",)))
+        found = answer(Isolation(True, {"files": "Hidden.", "memory": "Each process at most 1 GiB."}, weak=("memory",)))
         assert [finding.state for finding in found.values()] == ["good", "good", "weak"]
         assert found["files"].text == "Hidden."
         assert "systemd" in found["memory"].advice
 
     def test_open(self, answer):
-        found = answer(Lamps(False, {"files": "Open."}, "bubblewrap is not installed", ("files",)))
+        found = answer(Isolation(False, {"files": "Open."}, "bubblewrap is not installed", ("files",)))
         assert [finding.state for finding in found.values()] == ["weak"] * 2
         assert "bubblewrap is not installed" in found["sandbox"].text
         assert "apt-get install bubblewrap" in found["sandbox"].advice

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file, save_file
 
-from engine.models import converter
+from engine.models import conversion_process
 from engine.models.checkpoint import open_checkpoint
 from engine.models.conversion import WEIGHTS
 from engine.models.weights import load_int8
@@ -48,7 +48,7 @@ def float_logits(folder: Path) -> torch.Tensor:
 def int8_logits(folder: Path) -> torch.Tensor:
     converted = folder.with_name(f"{folder.name}-int8")
     converted.mkdir()
-    converter._convert_folder(folder, converted, "int8", Silent())
+    conversion_process._convert_folder(folder, converted, "int8", Silent())
     with torch.inference_mode():
         return load_int8(converted, converted / WEIGHTS)(IDS).logits[0]
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from engine.contract import LoadCancelled
-from engine.models import conversion, converter, preparation
+from engine.models import conversion, conversion_process, preparation
 from engine.models.conversion import convert, read_manifest
 from engine.models.errors import ConversionFailed, DiskFull, DownloadFailed, OutOfMemory, UnsupportedModel, WrongFile
 from engine.models.preparation import prepare
@@ -81,9 +81,9 @@ def test_a_child_that_dies_is_reported(tiny_gguf, home, monkeypatch, tmp_path):
 
 def test_room_is_looked_for_first(tiny_gguf, monkeypatch, tmp_path):
     path = tiny_gguf()
-    monkeypatch.setattr(converter.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1})())
+    monkeypatch.setattr(conversion_process.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1})())
     with pytest.raises(DiskFull, match="only 0 MB are free"):
-        converter._check_room(converter.read_header(path).parameters, tmp_path, "int8")
+        conversion_process._check_room(conversion_process.read_header(path).parameters, tmp_path, "int8")
 
 
 def test_two_starts_at_once_convert_once(tiny_gguf, home, monkeypatch):
@@ -144,7 +144,7 @@ def test_a_child_that_the_system_ends_is_a_lack_of_memory(tiny_gguf, home):
 def test_the_disk_runs_full(tiny_gguf, home, small_disk):
     """There is room for the weights, but not for the tokenizer as well."""
     path = tiny_gguf()
-    room = 4 * converter.read_header(path).parameters
+    room = 4 * conversion_process.read_header(path).parameters
     small_disk(home / "models" / "converted", -(-room // 4096) * 4096 + 4096)
     with pytest.raises(DiskFull, match="disk is full; make room"):
         prepare_quietly(path)

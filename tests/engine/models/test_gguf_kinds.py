@@ -6,7 +6,7 @@ import gguf
 import numpy as np
 import pytest
 
-from engine.models import converter
+from engine.models import conversion_process
 from engine.models.checkpoint import open_checkpoint
 from engine.models.ends import declared_ends
 from engine.models.errors import UnsupportedModel, WrongFile
@@ -21,7 +21,7 @@ PAIRS = WIDTH // HEADS // 2
 def converted(path, tmp_path):
     folder = tmp_path / "converted"
     folder.mkdir()
-    converter._convert_gguf(path, folder, "float32", Silent())
+    conversion_process._convert_gguf(path, folder, "float32", Silent())
     return folder
 
 
@@ -104,8 +104,8 @@ def test_weights_without_a_place_are_not_dropped(tiny_gguf, tmp_path):
 
 
 def test_half_an_expert():
-    assert converter._half_experts({"blk.0.ffn_gate_exps.weight"}) == {"blk.0.ffn_up_exps.weight"}
-    assert converter._half_experts({"blk.0.ffn_gate_exps.weight", "blk.0.ffn_up_exps.weight", "a"}) == set()
+    assert conversion_process._half_experts({"blk.0.ffn_gate_exps.weight"}) == {"blk.0.ffn_up_exps.weight"}
+    assert conversion_process._half_experts({"blk.0.ffn_gate_exps.weight", "blk.0.ffn_up_exps.weight", "a"}) == set()
 
 
 class TestIds:

@@ -11,11 +11,11 @@ from safetensors.torch import save_file
 
 from engine.contract import Loading
 from engine.models import library, names, preparation, sources
-from engine.models.catalog import Catalog, DefaultRule, Entry
+from engine.models.catalog import Catalog, CatalogEntry, DefaultRule
 from engine.models.conversion import FORMAT
 from engine.models.errors import ModelNotFound
 from engine.models.preparation import prepare
-from engine.models.shapes import shape_of_gguf
+from engine.models.shape_readers import shape_of_gguf
 from engine.models.transfer import digest
 
 NEVER = {"progress": lambda _: None, "cancelled": lambda: False}
@@ -26,7 +26,7 @@ def small(index, tiny_gguf, home, tmp_path, monkeypatch):
     """A catalog of one tiny model, whose file lies where a download would have put it."""
     path = tiny_gguf("published.gguf")
     file = replace(index.file, name=path.name, bytes=path.stat().st_size, sha256=digest(path))
-    entry = Entry("tiny", "Tiny", "MIT", shape_of_gguf(path), file=file)
+    entry = CatalogEntry("tiny", "Tiny", "MIT", shape_of_gguf(path), file=file)
     catalog = Catalog((DefaultRule("tiny"),), (entry,))
     monkeypatch.setattr(library, "catalog", lambda: catalog)
     monkeypatch.setattr(names, "catalog", lambda: catalog)

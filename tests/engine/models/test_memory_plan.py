@@ -6,14 +6,14 @@ from engine.device import Gpu
 from engine.models import names, preparation
 from engine.models.catalog import catalog
 from engine.models.errors import DoesNotFit, DownloadFailed
-from engine.models.memory_plan import MemoryPlan, Part
+from engine.models.memory_plan import MemoryPlan, ModelPart
 from engine.models.preparation import prepare
 
 GIB = 1 << 30
 
 
-def part(name: str, precision: str, device: str = "cuda") -> Part:
-    return Part(catalog().find(name).shape, precision, device)
+def part(name: str, precision: str, device: str = "cuda") -> ModelPart:
+    return ModelPart(catalog().find(name).shape, precision, device)
 
 
 class TestWeights:

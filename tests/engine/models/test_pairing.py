@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
 from engine.models.errors import IncompatibleDraft
-from engine.models.loaded import LoadedModel
+from engine.models.loaded_model import LoadedModel
 from engine.models.pairing import check_pair
 
 WORDS = [f"w{number}" for number in range(100)]

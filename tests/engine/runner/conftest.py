@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from engine.runner.client import RunnerClient
-from engine.runner.protocol import Answer, ConsentNeeded, Lamps, Test, TestFinished
+from engine.runner.protocol import Answer, ConsentNeeded, Isolation, RunTests, TestFinished
 from engine.runner.report import Report
 
 ATTACKS = Path(__file__).resolve().parents[2] / "attacks/cases"
@@ -24,19 +24,19 @@ class Bench:
         self.answers: queue.Queue[Answer] = queue.Queue()
         self.client = RunnerClient(self.answers.put, never)
         self._count = 0
-        self.lamps = Lamps(False)
+        self.isolation = Isolation(False)
 
-    def probe(self) -> Lamps:
+    def probe(self) -> Isolation:
         self.client.probe()
-        lamps = self.until(lambda a: isinstance(a, Lamps))
-        assert isinstance(lamps, Lamps)
-        self.lamps = lamps
-        return lamps
+        found = self.until(lambda a: isinstance(a, Isolation))
+        assert isinstance(found, Isolation)
+        self.isolation = found
+        return found
 
     def start(self, solution: str, tests: str, **more: object) -> str:
         self._count += 1
         name = f"run {self._count}"
-        self.client.test(Test(name, solution, tests, **more))  # type: ignore[arg-type]
+        self.client.test(RunTests(name, solution, tests, **more))  # type: ignore[arg-type]
         return name
 
     def until(self, done: Callable[[Answer], bool]) -> Answer:
@@ -97,7 +97,7 @@ def sealed_bench() -> Iterator[Bench]:
         pytest.skip("bubblewrap is not installed, or not allowed to make namespaces")
     bench = Bench()
     bench.probe()
-    assert bench.lamps.sealed, bench.lamps.note
+    assert bench.isolation.sealed, bench.isolation.note
     yield bench
     bench.client.close()
 

@@ -14,15 +14,15 @@ import pytest
 
 from engine.runner import cgroups, landlock, layers, seccomp
 from engine.runner.client import RunnerClient, run_one
-from engine.runner.lamps import Held, first_words
+from engine.runner.isolation import IsolationCheck, notice_sentence
 from engine.runner.layers import ROOT, BadEnvironment, Layers
-from engine.runner.protocol import ConsentNeeded, Lamps, Test, TestFinished, TestStarted
+from engine.runner.protocol import ConsentNeeded, Isolation, RunTests, TestFinished, TestStarted
 from tests.engine.runner.conftest import Bench, Witness
 
 ADD = "def add(a, b):\n    return a + b\n"
 WRONG = "def add(a, b):\n    return a - b\n"
 TESTS = "assert add(1, 2) == 3\nassert add(2, 2) == 4\nassert add(0, 0) == 0\n"
-OPEN = Held(Layers(), True, frozenset())
+OPEN = IsolationCheck(Layers(), True, frozenset())
 FENCED = pytest.mark.skipif(landlock.version() < landlock.NEEDED, reason="this kernel has no Landlock of version 6")
 
 
@@ -48,8 +48,8 @@ def without_sandbox(without_bubblewrap: Path, monkeypatch: pytest.MonkeyPatch) -
 
 class TestOpen:
     def test_a_person_is_asked_first(self, without_sandbox: Path, own_bench: Bench) -> None:
-        own_bench.client.test(Test("1", f"open({str(without_sandbox / 'ran')!r}, 'w')\n" + ADD, TESTS))
-        asked = own_bench.until(lambda a: not isinstance(a, Lamps))
+        own_bench.client.test(RunTests("1", f"open({str(without_sandbox / 'ran')!r}, 'w')\n" + ADD, TESTS))
+        asked = own_bench.until(lambda a: not isinstance(a, Isolation))
         assert isinstance(asked, ConsentNeeded)
         assert asked.kind == "consent"
         assert "bubblewrap is not installed" in asked.sentence
@@ -57,12 +57,12 @@ class TestOpen:
         assert not (without_sandbox / "ran").exists()
         assert run_one(ADD, TESTS).why == asked.sentence
 
-        own_bench.client.test(Test("1", ADD, TESTS, consent=True))
+        own_bench.client.test(RunTests("1", ADD, TESTS, consent=True))
         report = own_bench.finish("1")["1"]
         assert report.verdict == "pass"
-        assert report.lamps["files"] == OPEN.lamps("split")["files"]
+        assert report.isolation["files"] == OPEN.isolation("split")["files"]
         assert {"files", "network", "processes"} <= set(report.weak)
-        own_bench.client.test(Test("2", WRONG, TESTS, consent=True))
+        own_bench.client.test(RunTests("2", WRONG, TESTS, consent=True))
         assert own_bench.finish("2")["2"].why == "line 1: assert -1 == 3\n +  where -1 = add(1, 2)"
 
     def test_a_detached_process_is_ended_too(self, without_sandbox: Path, own_bench: Bench) -> None:
@@ -75,7 +75,7 @@ if os.fork() == 0:
     os._exit(0)
 """
         tests = TESTS + "import time\ntime.sleep(0.3)\nassert True\n"
-        own_bench.client.test(Test("1", detaches + ADD, tests, consent=True))
+        own_bench.client.test(RunTests("1", detaches + ADD, tests, consent=True))
         own_bench.until(lambda a: isinstance(a, TestStarted))
         with Witness(own_bench.service) as witness:
             assert own_bench.finish("1")["1"].verdict == "pass"
@@ -87,7 +87,7 @@ if os.fork() == 0:
         fake = without_sandbox / "bwrap"
         fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
         fake.chmod(0o755)
-        own_bench.client.test(Test("1", ADD, TESTS))
+        own_bench.client.test(RunTests("1", ADD, TESTS))
         asked = own_bench.until(lambda a: isinstance(a, ConsentNeeded | TestFinished))
         assert isinstance(asked, ConsentNeeded)
         assert "No permissions to create new namespace" in asked.sentence
@@ -97,10 +97,10 @@ if os.fork() == 0:
         strip = 'while [ "$1" != -- ]; do shift; done\nshift\ncd /tmp\n'
         fake.write_text(f'#!/bin/sh\n{strip}PYTHONPATH={ROOT} exec "$@"\n')
         fake.chmod(0o755)
-        lamps = own_bench.probe()
-        assert not lamps.sealed
-        assert lamps.lamps["files"] == OPEN.lamps("split")["files"]
-        assert lamps.note.startswith("bubblewrap does not work: ")
+        found = own_bench.probe()
+        assert not found.sealed
+        assert found.isolation["files"] == OPEN.isolation("split")["files"]
+        assert found.note.startswith("bubblewrap does not work: ")
 
 
 SNOOPS = """
@@ -130,16 +130,16 @@ class TestFenced:
     """No bubblewrap: Landlock and a filter of system calls, after consent."""
 
     def test_a_person_is_told_what_is_weak(self, without_bubblewrap: Path, own_bench: Bench) -> None:
-        own_bench.client.test(Test("1", ADD, TESTS))
-        asked = own_bench.until(lambda a: not isinstance(a, Lamps))
+        own_bench.client.test(RunTests("1", ADD, TESTS))
+        asked = own_bench.until(lambda a: not isinstance(a, Isolation))
         assert isinstance(asked, ConsentNeeded)
         for word in ("bubblewrap is not installed", "Landlock", "could leave one behind"):
             assert word in asked.sentence
-        own_bench.client.test(Test("1", ADD, TESTS, consent=True))
+        own_bench.client.test(RunTests("1", ADD, TESTS, consent=True))
         report = own_bench.finish("1")["1"]
         assert (report.verdict, report.mode) == ("pass", "split")
         assert {"files", "processes"} <= set(report.weak)
-        assert report.lamps["network"] == "None: sockets are refused."
+        assert report.isolation["network"] == "None: sockets are refused."
 
     def test_what_it_keeps(self, without_bubblewrap: Path, own_bench: Bench) -> None:
         secret = without_bubblewrap / "secret"
@@ -149,27 +149,27 @@ class TestFenced:
             solution = SNOOPS
             for field, value in fields.items():
                 solution = solution.replace(field, value)
-            own_bench.client.test(Test("1", solution, "assert add(1, 2) == []\n", consent=True))
+            own_bench.client.test(RunTests("1", solution, "assert add(1, 2) == []\n", consent=True))
             report = own_bench.finish("1")["1"]
         assert report.verdict == "pass", report.why
         assert secret.read_text() == "PLANTED"
 
 
 @pytest.mark.sandbox
-def test_what_bubblewrap_keeps_by_every_lamp(bench: Bench) -> None:
-    lamps = bench.lamps
-    assert lamps.sealed
-    assert lamps.lamps.keys() == {"files", "network", "memory", "processes", "verdict"}
-    assert set(lamps.weak) <= {"memory"}  # a computer may keep no groups
-    assert ("no limit on their sum" in lamps.lamps["memory"]) == ("memory" in lamps.weak)
-    assert lamps.words.startswith("Running tests runs code that a model wrote, on this computer. It gets no network")
+def test_what_bubblewrap_keeps_by_every_layer(bench: Bench) -> None:
+    found = bench.isolation
+    assert found.sealed
+    assert found.isolation.keys() == {"files", "network", "memory", "processes", "verdict"}
+    assert set(found.weak) <= {"memory"}  # a computer may keep no groups
+    assert ("no limit on their sum" in found.isolation["memory"]) == ("memory" in found.weak)
+    assert found.words.startswith("Running tests runs code that a model wrote, on this computer. It gets no network")
 
 
 @pytest.mark.sandbox
 def test_root_has_groups_of_the_kernel(bench: Bench) -> None:
     if cgroups.find() is None:
         pytest.skip("no group of the kernel's can be made here: neither version 2 nor 1, as this user")
-    assert bench.lamps.weak == ()
+    assert bench.isolation.weak == ()
     report = bench.run("x = [bytearray(64 << 20) for _ in range(3)]\ndef add(a, b): return a + b\n", TESTS)
     assert report.verdict == "pass"
     assert report.peak_mib is not None
@@ -184,7 +184,7 @@ def test_an_ordinary_user(namespaces: bool, tmp_path: Path) -> None:
     if not namespaces and landlock.version() < landlock.NEEDED:
         pytest.skip("this kernel has no Landlock of version 6, the fallback for blocked namespaces")
     code = (
-        "import os; from engine.runner.client import run_one, lamps; l = lamps(); "
+        "import os; from engine.runner.client import check_isolation, run_one; l = check_isolation(); "
         f"r = run_one({ADD!r}, {TESTS!r}, consent={not namespaces}); "
         "print(os.getuid(), l.sealed, 'memory' in l.weak, r.verdict, r.why, '|', l.note)"
     )
@@ -376,11 +376,11 @@ class TestFilter:
         ours = dict(pair.split("=") for pair in (seccomp._X86_64 + seccomp._SAME_EVERYWHERE).split())
         assert {name: int(number) for name, number in ours.items()} == {name: known[name] for name in ours}
 
-    def test_an_unknown_machine_has_none_and_the_lamp_says_so(self) -> None:
+    def test_an_unknown_machine_has_none_and_the_layer_says_so(self) -> None:
         assert seccomp.program("s390x") == b""
-        held = Held(Layers("bubblewrap", "bwrap"), True, frozenset({"test_verdict"}))
+        held = IsolationCheck(Layers("bubblewrap", "bwrap"), True, frozenset({"test_verdict"}))
         assert "network" in held.weak("split")
-        assert "not filtered here" in held.lamps("split")["network"]
+        assert "not filtered here" in held.isolation("split")["network"]
 
 
 class TestEnvironment:
@@ -399,7 +399,7 @@ class TestEnvironment:
         own = {"same_process": True}  # nobody knows what objects such a library has, so that is asked beforehand
         report = bench.run(solution, tests, environment=str(venv), **own)
         assert report.verdict == "pass", report.why
-        assert "and your environment is visible, read-only" in report.lamps["files"]
+        assert "and your environment is visible, read-only" in report.isolation["files"]
         assert "No module named 'my_library'" in bench.run(solution, tests, **own).why
 
     def test_one_of_another_python_is_refused_in_words(self, tmp_path: Path) -> None:
@@ -415,6 +415,6 @@ def test_the_first_words_say_what_is_kept_and_what_is_not() -> None:
         f"test_{n}" for n in ("verdict", "user", "files", "network", "families", "processes", "number", "memory")
     )
     sealed = Layers("bubblewrap", "bwrap")
-    assert "Not everything holds" not in first_words(Held(sealed, True, everything))
-    assert "see memory in the test log" in first_words(Held(sealed, False, everything))
-    assert "There is no sandbox here" in first_words(Held(Layers(), True, everything, "why"))
+    assert "Not everything holds" not in notice_sentence(IsolationCheck(sealed, True, everything))
+    assert "see memory in the test log" in notice_sentence(IsolationCheck(sealed, False, everything))
+    assert "There is no sandbox here" in notice_sentence(IsolationCheck(Layers(), True, everything, "why"))

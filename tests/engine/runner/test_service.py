@@ -14,15 +14,15 @@ import pytest
 
 from engine.runner import forms, service
 from engine.runner.client import RunnerUnavailable, run_one
-from engine.runner.lamps import Held
+from engine.runner.isolation import IsolationCheck
 from engine.runner.layers import ROOT, Layers
 from engine.runner.protocol import (
-    CancelTest,
+    CancelTests,
     ConsentNeeded,
-    Lamps,
+    Isolation,
     Probe,
+    RunTests,
     Shutdown,
-    Test,
     TestFinished,
     TestProgress,
     TestStarted,
@@ -42,10 +42,10 @@ HANGS = "import time\ndef add(a, b):\n    time.sleep(60)\n"
 REPORT = Report("fail", "in-process", "why\n", (TestResult("a", "failed", "w", 0.5),), {"files": "f"}, 1.0, 2.0, "o", 1)
 MESSAGES = [
     Probe(),
-    Test("1", "x = '\ud800 é\u2028'", "assert x", True, 1.5, 9.0, True, "env"),
-    CancelTest("1"),
+    RunTests("1", "x = '\ud800 é\u2028'", "assert x", True, 1.5, 9.0, True, "env"),
+    CancelTests("1"),
     Shutdown(),
-    Lamps(True, {"files": "f"}, "n", ("files",), "w"),
+    Isolation(True, {"files": "f"}, "n", ("files",), "w"),
     TestStarted("1", 3),
     TestProgress("1", REPORT.tests[0]),
     ConsentNeeded("1", "s", "same_process"),
@@ -57,7 +57,7 @@ MESSAGES = [
 def test_every_message_survives_the_line(message: object) -> None:
     line = to_line(message)  # type: ignore[arg-type]
     assert line.count(b"\n") == 1
-    back = request_from_line if isinstance(message, Probe | Test | CancelTest | Shutdown) else answer_from_line
+    back = request_from_line if isinstance(message, Probe | RunTests | CancelTests | Shutdown) else answer_from_line
     assert back(line) == message
 
 
@@ -88,8 +88,8 @@ def test_results_arrive_one_by_one_and_in_order(bench: Bench) -> None:
     results = [answer.result for answer in heard[1:] if isinstance(answer, TestProgress)]
     assert [(r.id, r.outcome) for r in results] == [("line 1", "failed"), ("line 2", "failed"), ("line 3", "passed")]
     assert answer.report.tests == tuple(results)
-    assert answer.report.lamps == bench.lamps.lamps
-    assert answer.report.weak == bench.lamps.weak
+    assert answer.report.isolation == bench.isolation.isolation
+    assert answer.report.weak == bench.isolation.weak
 
 
 @pytest.mark.sandbox
@@ -171,9 +171,9 @@ def test_a_service_that_died_is_started_again(own_bench: Bench) -> None:
 
 
 def test_a_closed_client_says_so_and_an_open_id_is_not_taken_twice(own_bench: Bench) -> None:
-    own_bench.client.test(Test("same", HANGS, TESTS))
+    own_bench.client.test(RunTests("same", HANGS, TESTS))
     with pytest.raises(ValueError, match="same"):
-        own_bench.client.test(Test("same", ADD, TESTS))
+        own_bench.client.test(RunTests("same", ADD, TESTS))
     own_bench.client.close()
     assert own_bench.finish("same")["same"].verdict == "infra"
     own_bench.client.close()
@@ -184,15 +184,15 @@ def test_a_closed_client_says_so_and_an_open_id_is_not_taken_twice(own_bench: Be
 def test_what_is_too_long_is_refused_before_it_is_sent(own_bench: Bench) -> None:
     for solution, tests in ((ADD, "#" * (70 << 20)), ("#" * (5 << 20), TESTS)):
         with pytest.raises(RunnerUnavailable, match="longer than 4 million characters"):
-            own_bench.client.test(Test("long", solution, tests))
+            own_bench.client.test(RunTests("long", solution, tests))
     assert own_bench.client._service is None
 
 
 def test_a_service_that_dies_over_a_probe_answers_it(own_bench: Bench) -> None:
     own_bench.client.probe()
     own_bench.service.kill()
-    lamps = own_bench.until(lambda a: isinstance(a, Lamps))
-    assert lamps == Lamps(False, {}, "The test runner stopped (exit status -9); run the tests again.")
+    found = own_bench.until(lambda a: isinstance(a, Isolation))
+    assert found == Isolation(False, {}, "The test runner stopped (exit status -9); run the tests again.")
 
 
 def test_never_run_code_is_heeded_by_the_service(tmp_path: Path) -> None:
@@ -232,7 +232,9 @@ class FakeTrial:
 
     unreached = False
 
-    def __init__(self, test: Test, plan: Plan, held: Held, store: object, progress: object, patient: bool = True):
+    def __init__(
+        self, test: RunTests, plan: Plan, held: IsolationCheck, store: object, progress: object, patient: bool = True
+    ):
         self.patient = patient
 
     async def run(self) -> Report:
@@ -252,7 +254,7 @@ def test_who_loses_by_time_alone_runs_once_more_alone(
     plan = Plan(forms.parse("assert a\nassert b\n"), ("a", "b"), proved=True)
 
     async def main() -> Report:
-        return await one._try(Test("1", "", ""), plan, Held(Layers(), False, frozenset()))
+        return await one._try(RunTests("1", "", ""), plan, IsolationCheck(Layers(), False, frozenset()))
 
     assert asyncio.run(main()).verdict == verdict
     assert plan.slowest_s == (0.5 if verdict == "pass" else 0.0)

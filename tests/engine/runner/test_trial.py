@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from engine.runner import checks, forms
-from engine.runner.lamps import Held
+from engine.runner.isolation import IsolationCheck
 from engine.runner.layers import Layers
-from engine.runner.protocol import Test
+from engine.runner.protocol import RunTests
 from engine.runner.report import Report
 from engine.runner.trial import Plan, Trial, can_fail
 
@@ -44,7 +44,7 @@ class FakeBox:
             records.append({"kind": "done"})
         self.lines = [json.dumps({"n": n, "key": key, **r}).encode() for n, r in enumerate(records, 1)]
 
-    async def hear(self, seconds: float) -> bytes:
+    async def read_line(self, seconds: float) -> bytes:
         if not self.lines and self.hangs:
             raise TimeoutError
         return self.lines.pop(0) if self.lines else b""
@@ -82,8 +82,8 @@ class FakeStore:
         return FakePair(self.boxes.pop(0))
 
 
-TEST = Test("1", "", "")
-HELD = Held(Layers(), False, frozenset())
+TEST = RunTests("1", "", "")
+HELD = IsolationCheck(Layers(), False, frozenset())
 
 
 def plan() -> Plan:

@@ -107,7 +107,7 @@ def test_an_honest_candidate_passes(name: str, bench: Bench) -> None:
     assert bool(report.why) == (name in BY_ITS_OWN_EQ)
     assert report.mode == ("in-process" if name in TOGETHER else "split")
     assert [test.outcome for test in report.tests] == ["passed"] * count
-    assert report.lamps.keys() == {"files", "network", "memory", "processes", "verdict"}
+    assert report.isolation.keys() == {"files", "network", "memory", "processes", "verdict"}
     assert report.peak_mib is not None
     assert 5 < report.peak_mib < 500
 
@@ -458,7 +458,7 @@ def test_in_one_process_a_cheat_gets_through_and_the_verdict_says_that_it_could(
     tests = "from solution import add\ndef test_a(monkeypatch):\n    assert add(1, 2) == 3\n"
     report = bench.run(SELF_MADE[how], tests, same_process=True)
     assert (report.verdict, report.mode, report.weak[-1]) == ("pass", "in-process", "verdict")
-    assert "a candidate written to cheat could fake this" in report.lamps["verdict"]
+    assert "a candidate written to cheat could fake this" in report.isolation["verdict"]
 
 
 def test_a_command_s_exit_code_decides_and_is_labelled(bench: Bench) -> None:
@@ -468,7 +468,7 @@ def test_a_command_s_exit_code_decides_and_is_labelled(bench: Bench) -> None:
     assert (report.verdict, report.mode, report.output) == ("fail", "command", "3\n" + report.output.partition("\n")[2])
     assert [t.outcome for t in report.tests] == ["passed", "failed"]
     assert report.why.endswith("exit code 1: AssertionError")
-    assert "exit code" in report.lamps["verdict"]
+    assert "exit code" in report.isolation["verdict"]
 
 
 HANDED_OVER = {

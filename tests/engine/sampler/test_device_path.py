@@ -210,7 +210,7 @@ class TestRungs:
 
     @pytest.mark.parametrize("has_graphs", [True, False])
     def test_a_kernel_that_fails_later_in_larger_room_gives_way_in_the_middle_of_a_run(self, stock, has_graphs):
-        """Compiled anew for more rows, say, into a cache folder that has become full meanwhile."""
+        """Compiled again for more rows, say, into a cache folder that has become full meanwhile."""
         device = FakeDevice({} if has_graphs else {"capture": [GRAPHS_ALONE["refused"]]})
         model = climb(stock, device)
         device.faults["launch"] = [None] * 10 + [OSError(errno.ENOSPC, "No space left on device")]

@@ -9,7 +9,7 @@ import torch
 
 from engine.contract import Cancel, Close, Generate, Load, ModelChoice, Request, RunFinished, RunStarted, Sampling
 from engine.sampler.engine import SamplerEngine
-from engine.sampler.generation import Generation
+from engine.sampler.generation import SamplerRun
 from engine.sampler.row import Row
 from tests.engine.sampler.test_engine import TinyModel, any_name
 from tests.engine.sampler.tiny import build, noisy_copy
@@ -66,13 +66,15 @@ def play(monkeypatch):
 
 
 def threads_of_ours():
-    """But for the helpers of ``kernels.team``, which come with the first loop and stay as long as the process."""
+    """But for the helpers of ``kernels.thread_pool``, which come with the first loop and stay as long as the
+    process.
+    """
     return [thread for thread in threading.enumerate() if not thread.name.startswith("loops-")]
 
 
 @pytest.mark.parametrize(("jobs", "cancel", "outcome"), [(20, False, "finished"), (100, True, "stopped")])
 def test_memory_is_flat_and_nothing_is_left(play, jobs, cancel, outcome):
-    threads, rows, generations = threads_of_ours(), len(alive(Row)), len(alive(Generation))
+    threads, rows, generations = threads_of_ours(), len(alive(Row)), len(alive(SamplerRun))
     sizes, outcomes = play(jobs, cancel)
     assert outcomes == [outcome] * jobs
     # What is copied from comes and goes, a generation at a time: the most of it counts.
@@ -80,4 +82,4 @@ def test_memory_is_flat_and_nothing_is_left(play, jobs, cancel, outcome):
     for kind, before, after in zip(MADE_BY_THE_WAY, early, late, strict=True):
         assert after <= before + MADE_BY_THE_WAY[kind], kind
     assert threads_of_ours() == threads
-    assert (len(alive(Row)), len(alive(Generation))) == (rows, generations)
+    assert (len(alive(Row)), len(alive(SamplerRun))) == (rows, generations)

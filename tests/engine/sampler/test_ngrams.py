@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.ngrams import PROMPTS, reliability, table
 from engine.sampler.budget import DraftBudget
-from engine.sampler.drafters.confidence import Kind
-from engine.sampler.drafters.ngrams import CLASSES, EMPTY, LONGEST, TABLES, Habit, Ngrams, table_for
+from engine.sampler.drafters.confidence import CopyKind
+from engine.sampler.drafters.ngrams import CLASSES, EMPTY, LONGEST, TABLES, NgramKind, Ngrams, table_for
 from engine.sampler.drafters.suffix import SuffixDrafter
 from tests.engine.sampler.running import new_rows
 
@@ -93,7 +93,7 @@ def test_the_drafter_falls_back_on_habits_and_prefers_what_is_surer(ngrams):
     proposals = drafter.propose([row], DraftBudget.of([4]))
     assert proposals.tokens[0][:3] == [12, 13, 14]
     kinds = drafter._guesses[1].kinds
-    assert all(isinstance(kind, Habit) for kind in kinds)
+    assert all(isinstance(kind, NgramKind) for kind in kinds)
     assert proposals.survival[0] == sorted(proposals.survival[0], reverse=True)
 
     said = [10, 11, 40, 41, 42, 43] * 3
@@ -102,7 +102,7 @@ def test_the_drafter_falls_back_on_habits_and_prefers_what_is_surer(ngrams):
     row.commit([10, 11], [0.0, 0.0])
     tokens = drafter.propose([row], DraftBudget.of([4])).tokens[0]
     assert tokens == [40, 41, 42, 43]  # said three times in this very prompt
-    assert all(isinstance(kind, Kind) for kind in drafter._guesses[1].kinds)
+    assert all(isinstance(kind, CopyKind) for kind in drafter._guesses[1].kinds)
 
 
 def test_the_shipped_tables_can_be_read_and_know_whom_they_are_for():

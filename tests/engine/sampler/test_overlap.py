@@ -305,7 +305,7 @@ class Guesses(Drafter):
 def without_values(monkeypatch):
     """The device's verdict where tensors have no values: its kernels are left out, and so is the copy home."""
     kernels = pytest.importorskip("kernels.acceptance.triton", reason="triton has no wheel for this platform")
-    monkeypatch.setattr("engine.sampler.verdict.Fetched", lambda result: result)
+    monkeypatch.setattr("engine.sampler.verdict.HostCopy", lambda result: result)
     judged = []
 
     def accept(logits, cuts, counter, drafts, starts, rule, *, q=None, raw=None):
@@ -370,7 +370,7 @@ def test_what_makes_the_host_wait_would_be_seen():
 
 
 def test_a_suffix_drafter_may_be_asked_twice():
-    """A launch that was forgotten and made anew leaves no trace in what the drafter has learned."""
+    """A launch that was forgotten and made again leaves no trace in what the drafter has learned."""
     once, twice = SuffixDrafter(), SuffixDrafter()
     found = []
     for drafter, times in ((once, 1), (twice, 3)):

@@ -5,7 +5,7 @@ import pytest
 from engine.sampler.acceptance import Proposals
 from engine.sampler.cost_table import CostTable
 from engine.sampler.drafters import Drafter, NoDrafter
-from engine.sampler.policies import Outcome, StepTimes
+from engine.sampler.policies import DraftOutcome, StepTimes
 from engine.sampler.policies import open_policy as open_with
 from engine.sampler.row import Row
 from engine.sampler.stopping import Limits
@@ -38,7 +38,7 @@ def lengths_after(best_accepted):
     for best in best_accepted:
         length = policy.budget([None]).drawn[0]
         seen.append(length)
-        policy.observe([Outcome(1, length, min(best, length)), Outcome(2, length, 0)], NO_TIME)
+        policy.observe([DraftOutcome(1, length, min(best, length)), DraftOutcome(2, length, 0)], NO_TIME)
     return [*seen, policy.budget([None]).drawn[0]]
 
 
@@ -57,15 +57,15 @@ def test_a_mixed_run():
 
 def test_a_clipped_proposal_counts_as_what_was_really_offered():
     policy = open_policy("bass")
-    policy.observe([Outcome(1, 2, 2), Outcome(2, 0, 0)], NO_TIME)
+    policy.observe([DraftOutcome(1, 2, 2), DraftOutcome(2, 0, 0)], NO_TIME)
     assert policy.budget([None]).guesses == [9]
-    policy.observe([Outcome(1, 0, 0)], NO_TIME)  # rows that proposed nothing do not count
+    policy.observe([DraftOutcome(1, 0, 0)], NO_TIME)  # rows that proposed nothing do not count
     assert policy.budget([None]).guesses == [9]
 
 
 def test_fixed_is_fixed():
     policy = open_policy("fixed:4")
-    policy.observe([Outcome(1, 4, 0)], NO_TIME)
+    policy.observe([DraftOutcome(1, 4, 0)], NO_TIME)
     budget = policy.budget([None, None])
     assert budget.guesses == budget.drawn == [4, 4]
 
@@ -105,7 +105,9 @@ def run_goodput(costs, acceptance, draft_seconds, steps=60, n=4):
         lengths.append(length)
         right = next((k for k in range(length) if (step + k) % 10 >= acceptance * 10), length)
         verify = CostTable(costs).seconds(n * (length + 1))
-        policy.observe([Outcome(c, length, right) for c in range(1, n + 1)], StepTimes(length * draft_seconds, verify))
+        policy.observe(
+            [DraftOutcome(c, length, right) for c in range(1, n + 1)], StepTimes(length * draft_seconds, verify)
+        )
     return lengths
 
 

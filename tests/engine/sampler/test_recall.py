@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from engine.sampler import recall
-from engine.sampler.recall import Match, Recall, common_length
+from engine.sampler import prefix_reuse
+from engine.sampler.prefix_reuse import PrefixMatch, PrefixReuse, common_length
 from tests.engine.sampler.running import decode, new_rows, open_decoder, tokens_of
 from tests.engine.sampler.tiny import build
 
@@ -18,7 +18,7 @@ def segment(tokens, layers=2, heads=2, dim=4):
 
 def recalled(*answers, prompt=PROMPT):
     """A recall of these answers; as of every row, the last token of each was never fed."""
-    known = Recall(prompt)
+    known = PrefixReuse(prompt)
     segments = [segment(len(answer) - 1) for answer in answers]
     for answer, own in zip(answers, segments, strict=True):
         known.keep(answer, own)
@@ -61,7 +61,7 @@ def test_an_answer_counts_only_behind_the_whole_prompt():
     known, _ = recalled([20, 21, 22])
     assert found(known, [10, 11, 20, 21, 22]) == (2, 0)
     assert found(known, [10, 99]) == (1, 0)
-    assert known.match([99, 98]) == Match(0)
+    assert known.match([99, 98]) == PrefixMatch(0)
     assert found(known, [*PROMPT, 7, 8]) == (3, 0)
     assert known.match([*PROMPT, 7, 8]).segment is None
 
@@ -69,7 +69,7 @@ def test_an_answer_counts_only_behind_the_whole_prompt():
 def test_answers_are_kept_as_long_as_they_fit_into_the_budget(monkeypatch):
     """To the byte; a short one that still fits is kept, whatever did not fit before it."""
     one = sum(part.nbytes for layer in segment(4) for part in layer)
-    monkeypatch.setattr(recall, "BUDGET", 2 * one + one // 2)
+    monkeypatch.setattr(prefix_reuse, "BUDGET", 2 * one + one // 2)
     answers = [[n, 1, 2, 3, 4] for n in (20, 30, 40)]
     known, _ = recalled(*answers)
     assert [found(known, [*PROMPT, *answer, 9])[1] for answer in answers] == [4, 4, 0]
@@ -77,7 +77,7 @@ def test_answers_are_kept_as_long_as_they_fit_into_the_budget(monkeypatch):
     assert found(known, [*PROMPT, 50, 1, 2])[1] == 2
     known.keep([60, 1], segment(1))
     assert found(known, [*PROMPT, 60, 1, 2])[1] == 0
-    monkeypatch.setattr(recall, "BUDGET", 2 * one)
+    monkeypatch.setattr(prefix_reuse, "BUDGET", 2 * one)
     known, _ = recalled(*answers[:2])
     assert found(known, [*PROMPT, *answers[1], 9])[1] == 4
 

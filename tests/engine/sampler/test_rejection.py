@@ -12,9 +12,9 @@ from engine.sampler.acceptance import Proposals, Rejection, VerifyLine
 from engine.sampler.drafters.draft_model import DraftModelDrafter
 from engine.sampler.drafters.hybrid import HybridDrafter
 from engine.sampler.drafters.suffix import SuffixDrafter
-from engine.sampler.penalties import Said
+from engine.sampler.penalties import TokenCounts
 from engine.sampler.row import Row
-from engine.sampler.sampling import Distributions, Place, distributions
+from engine.sampler.sampling import Distributions, SamplingPoint, distributions
 from engine.sampler.stopping import Limits
 from kernels.acceptance.torch import acceptance_probability, residual
 from tests.engine.sampler.running import assemble, decode, new_rows
@@ -183,7 +183,7 @@ def exact(model, prompt, sampling, length):
         longer = {}
         for text, chance in chances.items():
             logits = model.logits_after([*prompt, *text])[None]
-            found = distributions(logits, [Place(sampling, Said(prompt, list(text)))])
+            found = distributions(logits, [SamplingPoint(sampling, TokenCounts(prompt, list(text)))])
             for token, log_prob in zip(found.ids[0].tolist(), found.log_probs[0].tolist(), strict=True):
                 longer[*text, token] = chance * math.exp(log_prob)
         chances = longer

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from engine.contract import Close, Generate, Load, ModelChoice, RunFinished
-from engine.models.memory_plan import MemoryPlan, Part
+from engine.models.memory_plan import MemoryPlan, ModelPart
+from engine.models.model_shape import ModelShape
 from engine.models.room import Room, power_of_two
-from engine.models.shape import Shape
 from engine.sampler.acceptance import Coupled, Rejection
 from engine.sampler.cost_table import CostTable, measured_once
 from engine.sampler.device_model import DeviceModel
@@ -304,7 +304,7 @@ class TestPlan:
     @pytest.mark.parametrize(("width", "prompt", "answer"), [(1, 5, 3), (5, 600, 513), (8, 1024, 512)])
     def test_slabs_take_what_is_planned(self, modules, width, prompt, answer):
         config = modules["target"].config
-        shape = Shape(
+        shape = ModelShape(
             parameters=config.hidden_size * VOCABULARY * 2,
             layers=config.num_hidden_layers,
             hidden=config.hidden_size,
@@ -321,7 +321,7 @@ class TestPlan:
         held = sum(tensor.numel() * tensor.element_size() for tensor in layers)
         room = Room.holding(width, answer, prompt)
         assert device.cache.room == room
-        part = Part(shape, "float32", "cuda")
+        part = ModelPart(shape, "float32", "cuda")
         assert part.per_token * room.tokens == held
         logits = sum(captured.logits.numel() * 4 for captured in device.graphs._captured.values())
         assert part.kept_logits(sum(room.lines)) == logits
@@ -330,8 +330,8 @@ class TestPlan:
         assert planned - held - logits == 700_000_000  # a CUDA context
 
     def test_a_draft_takes_room_logits_and_what_it_was_drawn_from(self):
-        shape = Shape(10_000_000, 2, 32, 48, 4, 2, 8, 152_064, False)
-        part = Part(shape, "bfloat16", "cuda")
+        shape = ModelShape(10_000_000, 2, 32, 48, 4, 2, 8, 152_064, False)
+        part = ModelPart(shape, "bfloat16", "cuda")
         alone, both = MemoryPlan(part), MemoryPlan(part, part)
         room = Room.holding(8, 512, 1024)
         more = both.needed(8, 1024, 512) - alone.needed(8, 1024, 512) - part.weights - part.per_token * room.tokens

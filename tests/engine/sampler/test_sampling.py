@@ -7,7 +7,7 @@ import torch
 
 from engine.contract import Sampling
 from engine.sampler.row import Row
-from engine.sampler.sampling import Place, distributions
+from engine.sampler.sampling import SamplingPoint, distributions
 from engine.sampler.stopping import Limits
 
 VOCABULARY = 151_936  # of the default model
@@ -112,14 +112,14 @@ def test_each_position_in_its_own_way():
         Sampling(temperature=2.0, top_p=1.0, min_p=0.3),
     ]
     logits = random_logits(len(ways), 300, 2.0)
-    together = dense(distributions(logits, [Place(way) for way in ways]), 300)
+    together = dense(distributions(logits, [SamplingPoint(way) for way in ways]), 300)
     alone = torch.cat([dense(distributions(logits[at : at + 1], way), 300) for at, way in enumerate(ways)])
     torch.testing.assert_close(together, alone, rtol=0, atol=1e-14)
 
 
 def test_greedy_among_sampled_rows_takes_one_of_equal_ids():
     logits = torch.zeros(2, 200)
-    found = distributions(logits, [Place(Sampling(temperature=0)), Place(Sampling(temperature=1.0))])
+    found = distributions(logits, [SamplingPoint(Sampling(temperature=0)), SamplingPoint(Sampling(temperature=1.0))])
     assert (found.log_probs > -torch.inf).sum(-1).tolist()[0] == 1
     assert found.ids[0, 0] == logits[0].argmax()
 

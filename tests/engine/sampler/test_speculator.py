@@ -9,14 +9,14 @@ import torch
 
 from engine.sampler.acceptance import Coupled
 from engine.sampler.budget import DraftBudget
-from engine.sampler.drafters.confidence import Kind
+from engine.sampler.drafters.confidence import CopyKind
 from engine.sampler.drafters.speculator import (
     CLASSES,
     DEPTHS,
     FOLDER,
-    Insight,
     Speculator,
     SpeculatorFile,
+    SpeculatorKind,
     output_rows,
     speculator_for,
 )
@@ -168,9 +168,9 @@ def test_the_surest_guess_is_taken(module):
         assert len(proposals.tokens[0]) == len(proposals.survival[0]) == 4
         return drafter._guesses[1].kinds
 
-    assert all(isinstance(kind, Kind) for kind in kinds(0.01))
+    assert all(isinstance(kind, CopyKind) for kind in kinds(0.01))
     insights = kinds(0.999)
-    assert all(isinstance(kind, Insight) for kind in insights)
+    assert all(isinstance(kind, SpeculatorKind) for kind in insights)
     assert [kind.depth for kind in insights] == [0, 1, 2, 3]
 
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from engine.runner.report import Report, TestResult
-from engine.selection.ranking import Entry, rank
+from engine.selection.ranking import RankedCandidate, rank
 
 
 def report(verdict: str, passed: int = 0, failed: int = 0) -> Report:
@@ -13,8 +13,10 @@ def report(verdict: str, passed: int = 0, failed: int = 0) -> Report:
     return Report(verdict, "split", tests=tuple(TestResult(str(n), o) for n, o in enumerate(outcomes)))
 
 
-def entry(number: int, state: str = "done", alike: int = 1, logprob: float | None = -1.0, **more: Report) -> Entry:
-    return Entry(number, state, alike, logprob, more.get("report"))
+def entry(
+    number: int, state: str = "done", alike: int = 1, logprob: float | None = -1.0, **more: Report
+) -> RankedCandidate:
+    return RankedCandidate(number, state, alike, logprob, more.get("report"))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +64,7 @@ def entry(number: int, state: str = "done", alike: int = 1, logprob: float | Non
         ),
     ],
 )
-def test_order(best_first: list[Entry]) -> None:
+def test_order(best_first: list[RankedCandidate]) -> None:
     numbers = [e.number for e in best_first]
     for _ in range(5):
         assert rank(random.sample(best_first, len(best_first))) == numbers

@@ -22,11 +22,11 @@ from engine.contract import (
     Sampling,
     TextAdded,
 )
-from engine.server.client import Patience
+from engine.server.client import Timeouts
 from engine.server.engine import ServerEngine
 
 PROMPT = "Write a function."
-HASTY = Patience(connect_s=5, silence_s=5, busy_s=5)
+HASTY = Timeouts(connect_s=5, silence_s=5, busy_s=5)
 
 
 def request(candidates: int = 1, prompt: str = PROMPT, max_tokens: int = 64, **options: object) -> Request:
@@ -44,7 +44,7 @@ def eventually(fact: Callable[[], bool], at_most: float = 5.0) -> bool:
 
 @dataclass
 class Playing:
-    """``said``: every event so far."""
+    """``without_thoughts``: every event so far."""
 
     engine: ServerEngine
     said: list[Event] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Playing:
 
 
 @contextmanager
-def playing(patience: Patience = HASTY) -> Iterator[Playing]:
+def playing(patience: Timeouts = HASTY) -> Iterator[Playing]:
     """Closes the engine afterwards; it must leave within five seconds, whatever it was doing."""
     play = Playing(ServerEngine(patience))
     thread = threading.Thread(target=play.engine.run, args=(play._inbox.put,), daemon=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine.server.events import MOST, Damaged, Done, Event, EventReader, Failed
+from engine.server.events import MOST, DamagedStream, Event, EventReader, StreamDone, StreamFailed
 
 A, B = {"choices": [{"delta": {"content": "a"}}]}, {"choices": [{"delta": {"content": "é\u2028🎷"}}]}
 JA, JB = json.dumps(A), json.dumps(B, ensure_ascii=False)
@@ -16,7 +16,10 @@ def read(*pieces: str | bytes) -> list[Any]:
     for piece in pieces:
         events += reader.feed(piece.encode() if isinstance(piece, str) else piece)
     events += reader.end()
-    return ["done" if isinstance(e, Done) else ("failed", e.data) if isinstance(e, Failed) else e for e in events]
+    return [
+        "done" if isinstance(e, StreamDone) else ("failed", e.data) if isinstance(e, StreamFailed) else e
+        for e in events
+    ]
 
 
 FORMS = {
@@ -109,13 +112,13 @@ def test_errors_that_are_no_data(text: str, said: object) -> None:
     ],
 )
 def test_what_is_no_event(text: str, words: str) -> None:
-    with pytest.raises(Damaged) as raised:
+    with pytest.raises(DamagedStream) as raised:
         read(text)
     assert raised.value.text == words
 
 
 def test_an_event_has_a_largest_size() -> None:
-    with pytest.raises(Damaged):
+    with pytest.raises(DamagedStream):
         read(*[b"data: " + b"x" * (1 << 20)] * (MOST // (1 << 20) + 2))
 
 

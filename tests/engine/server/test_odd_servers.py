@@ -22,7 +22,7 @@ from engine.contract import (
     Sampling,
     TextAdded,
 )
-from engine.server.client import Patience
+from engine.server.client import Timeouts
 from tests.engine.server.fake import Answer, Exchange, FakeServer, Polite
 from tests.engine.server.playing import HASTY, PROMPT, Playing, eventually, playing, request
 from tests.engine.server.streams import chunk, run_with, streamed
@@ -54,7 +54,7 @@ HOST = "127.0.0.1:PORT"
 FAULTS: dict[str, tuple[Answer, str]] = {
     "dropped": (dropped, f"{HOST} ended the answer early; the text so far is kept."),
     "reset": (reset_in_a_chunk, f"The connection to {HOST} broke off; the text so far is kept."),
-    "silent": (silent, f"{HOST} said nothing for 1 s; the text so far is kept."),
+    "silent": (silent, f"{HOST} sent nothing for 1 s; the text so far is kept."),
     "interrupted": (
         streamed(chunk({"content": "half a"})),
         f"{HOST} interrupted the answer; if it serves one at a time, set the width to 1.",
@@ -108,7 +108,7 @@ FAULTS: dict[str, tuple[Answer, str]] = {
 
 @pytest.mark.parametrize(("answer", "sentence"), FAULTS.values(), ids=FAULTS.keys())
 def test_text_stays_when_the_answer_breaks_off(server: FakeServer, answer: Answer, sentence: str) -> None:
-    with playing(Patience(connect_s=1, silence_s=1, busy_s=1)) as play:
+    with playing(Timeouts(connect_s=1, silence_s=1, busy_s=1)) as play:
         outcome = run_with(play, server, answer)
     assert outcome.outcome == "failed"
     assert outcome.reason == sentence.replace("PORT", server.address.rpartition(":")[2].removesuffix("/v1"))
@@ -338,7 +338,7 @@ def test_a_slow_first_byte_is_waited_for(server: FakeServer) -> None:
         exchange.send(chunk({"content": "ab"}, "stop"))
         exchange.done()
 
-    with playing(Patience(connect_s=1, silence_s=1, busy_s=1)) as play:
+    with playing(Timeouts(connect_s=1, silence_s=1, busy_s=1)) as play:
         assert run_with(play, server, answer).outcome == "finished"
     assert play.texts == {1: "ab"}
 
@@ -358,10 +358,10 @@ def test_no_host_of_that_name(play: Playing) -> None:
 
 
 def test_a_host_that_never_answers(play: Playing) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as deaf, playing(Patience(1, 0.5, 1)) as play:
+    with socket.create_server(("127.0.0.1", 0)) as deaf, playing(Timeouts(1, 0.5, 1)) as play:
         failed = play.load(f"http://127.0.0.1:{deaf.getsockname()[1]}")
     assert isinstance(failed, LoadFailed)
-    assert "said nothing for 0.5 s" in failed.reason
+    assert "sent nothing for 0.5 s" in failed.reason
 
 
 def test_a_load_can_be_stopped(server: FakeServer, play: Playing) -> None:

@@ -7,7 +7,7 @@ import pytest
 from engine.contract import LoadFailed, Ready, Sampling
 from engine.server.dialect import LARGEST, NEUTRAL
 from engine.server.faults import NotThere, Unreachable
-from engine.server.probe import Probe, probe
+from engine.server.probe import ServerProbe, probe
 from engine.session.servers import Server, add
 from tests.engine.server.fake import Exchange, FakeServer, Polite
 from tests.engine.server.playing import HASTY, PROMPT, Playing, request
@@ -15,9 +15,9 @@ from tests.engine.server.playing import HASTY, PROMPT, Playing, request
 ALL = {"n", "seed", "logprobs", "usage", "temperature", "top_k", "min_p"}
 
 
-def look(server: FakeServer, answer: Polite | None = None, model: str = "") -> Probe:
+def look(server: FakeServer, answer: Polite | None = None, model: str = "") -> ServerProbe:
     server.answer = answer or Polite()
-    return probe(Server("", server.address), model, patience=HASTY)
+    return probe(Server("", server.address), model, timeouts=HASTY)
 
 
 def test_a_server_that_heeds_everything(server: FakeServer) -> None:
@@ -35,7 +35,7 @@ def test_a_server_that_heeds_everything(server: FakeServer) -> None:
     ("without", "sentence"),
     [
         ("n", "It writes one candidate a request, so each is asked for by itself."),
-        ("seed", "It does not heed the seed: the same seed gives other candidates each time."),
+        ("seed", "It ignores the seed: the same seed gives different candidates each time."),
         ("logprobs", "It gives no log-probabilities, so they do not help to rank candidates."),
     ],
 )
@@ -81,7 +81,7 @@ def test_a_server_that_refuses_without_saying_what(server: FakeServer) -> None:
             polite(exchange)
 
     server.answer = answer
-    found = probe(Server("", server.address), patience=HASTY)
+    found = probe(Server("", server.address), timeouts=HASTY)
     assert (found.n, found.seed, found.logprobs) == (False, False, False)
     assert not found.dialect.usage
 
@@ -103,7 +103,7 @@ def test_a_model_that_only_completes_texts(server: FakeServer) -> None:
             polite(exchange)
 
     server.answer = answer
-    found = probe(Server("", server.address), patience=HASTY)
+    found = probe(Server("", server.address), timeouts=HASTY)
     assert not found.chat
     assert found.lacks[0] == "It only completes texts; choose completion mode."
 
@@ -255,7 +255,7 @@ def test_the_other_name_for_the_most_tokens(server: FakeServer, play: Playing) -
 
 def test_a_server_that_is_not_there() -> None:
     with pytest.raises(Unreachable, match="Nothing answers at"):
-        probe(Server("", "http://127.0.0.1:1"), patience=HASTY)
+        probe(Server("", "http://127.0.0.1:1"), timeouts=HASTY)
 
 
 def test_ready_tells_model_context_and_what_is_lacking(server: FakeServer, play: Playing) -> None:
@@ -264,7 +264,7 @@ def test_ready_tells_model_context_and_what_is_lacking(server: FakeServer, play:
     assert isinstance(ready, Ready)
     assert (ready.model, ready.context, ready.precision) == ("small", 4096, "as served")
     assert ready.device == server.address.removeprefix("http://").removesuffix("/v1")
-    lacks = "It does not heed the seed: the same seed gives other candidates each time."
+    lacks = "It ignores the seed: the same seed gives different candidates each time."
     assert ready.note == f"{lacks} How it guesses ahead is its own matter."
 
 
@@ -326,7 +326,7 @@ def test_an_option_that_is_not_heeded_is_refused(
     play.load(server.address)
     outcome = play.play(request(sampling=sampling))
     assert (outcome.outcome, outcome.metrics) == ("refused", None)
-    assert outcome.reason == f"This server does not heed the {words}; switch it off, or choose another server."
+    assert outcome.reason == f"This server ignores the {words}; switch it off, or choose another server."
     assert server.asked_for(PROMPT) == []
 
 

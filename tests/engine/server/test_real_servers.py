@@ -14,7 +14,7 @@ import pytest
 
 from app.cli import main
 from engine.contract import Cancel, LoadFailed, Ready, Sampling, TextAdded, Turn
-from engine.server.client import Patience
+from engine.server.client import Timeouts
 from engine.server.probe import probe
 from engine.session.servers import Server
 from tests.conftest import SMALL_MODEL
@@ -22,7 +22,7 @@ from tests.engine.server.environments import NotToBeHad, environment, serving
 from tests.engine.server.playing import Playing, playing, request
 
 PROMPT = "Write a Python function add(a, b) that returns the sum of a and b."
-PATIENT = Patience(connect_s=10, silence_s=120, busy_s=30)
+PATIENT = Timeouts(connect_s=10, silence_s=120, busy_s=30)
 SERVING = ("openai>=1.98", "uvicorn", "fastapi", "starlette", "rich")
 LLAMA = ("llama-cpp-python[server]>=0.3.16",)
 
@@ -108,13 +108,13 @@ def play(connected: Playing) -> Playing:
 
 
 def test_what_is_found_out_is_true(real: Real) -> None:
-    found = probe(Server("", real.address), patience=PATIENT)
+    found = probe(Server("", real.address), timeouts=PATIENT)
     assert found.chat
     assert found.seed, "both heed it, one request after another"
     assert not found.n, "neither does"
     assert found.logprobs == (real.name == "llama")
     assert found.dialect.takes("top_k") == (real.name == "llama")
-    assert found.dialect.says_why
+    assert found.dialect.gives_reason
     assert found.first_token_s is not None
 
 
@@ -177,7 +177,7 @@ def test_options_beyond_the_common_ones_are_heeded_or_refused(real: Real, play: 
     if real.name == "llama":
         assert outcome.outcome == "finished"
     else:
-        assert outcome.reason == "This server does not heed the top-k; switch it off, or choose another server."
+        assert outcome.reason == "This server ignores the top-k; switch it off, or choose another server."
 
 
 def test_a_gap_is_refused_by_servers_that_do_not_fill_it(play: Playing) -> None:

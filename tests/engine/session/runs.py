@@ -15,7 +15,7 @@ from engine.runner.report import Report, TestResult
 from engine.session.provenance import Provenance
 from engine.session.run import Run
 
-PASS = Report("pass", "split", tests=(TestResult("1", "passed"),), lamps={"files": "sealed"}, output="hi\n")
+PASS = Report("pass", "split", tests=(TestResult("1", "passed"),), isolation={"files": "sealed"}, output="hi\n")
 FAIL = Report("fail", "split", tests=(TestResult("1", "failed", "assert 1 == 2", 0.5),), peak_mib=3.5)
 METRICS = Metrics(0.1, 0.5, 2.0, 50.0, 10.0, 20.0, 15.0, 0.7, 9, "cpu", "int8", "suffix", "fixed:4", "coupled")
 CHOICE = ModelChoice("m", draft="d")

@@ -4,7 +4,18 @@ import pytest
 
 from engine.contract import CandidateFinished, ModelChoice, Request, Sampling
 from engine.runner.report import Report, TestResult
-from engine.session.arms import ARMS, FRESH, LARGER, REPAIR, TOLD, Model, Outlook, Proposal, best_failing, proposals
+from engine.session.arms import (
+    ARMS,
+    FRESH,
+    LARGER,
+    REPAIR,
+    SHOWN_TEST,
+    Model,
+    Outlook,
+    Proposal,
+    best_failing,
+    proposals,
+)
 from engine.session.candidate import Origin
 from engine.session.run import Run
 
@@ -60,14 +71,14 @@ def test_a_model_that_is_not_loaded_is_paid_for() -> None:
 def test_the_best_comes_first_even_where_no_time_has_passed() -> None:
     for seconds in (2.0, 0.0):
         found = proposals(outlook(a_run(failing(), failing()), seconds))
-        assert {proposal.origin.arm for proposal in found} == {FRESH, TOLD, REPAIR}
+        assert {proposal.origin.arm for proposal in found} == {FRESH, SHOWN_TEST, REPAIR}
         assert [p.worth for p in found] == sorted((p.worth for p in found), reverse=True)
 
 
 def test_told_is_the_assert_that_most_failed_whatever_its_values() -> None:
     other = "assert f(2) == 3, where f(2) gave 9"
     run = a_run(failing(other), failing(f"{ASSERT}, where f(1) gave 5"), failing(f"{ASSERT}, where f(1) gave 6"))
-    prompt = one(TOLD, outlook(run)).request.prompt
+    prompt = one(SHOWN_TEST, outlook(run)).request.prompt
     assert ASSERT in prompt
     assert "gave" not in prompt
     assert "f(2)" not in prompt
@@ -75,7 +86,7 @@ def test_told_is_the_assert_that_most_failed_whatever_its_values() -> None:
 
 def test_a_completion_is_not_told_anything() -> None:
     run = a_run(failing(), request=Request("def f(x):", 7, 1, mode="completion", sampling=Sampling()))
-    assert list(ARMS[TOLD](outlook(run))) == []
+    assert list(ARMS[SHOWN_TEST](outlook(run))) == []
 
 
 def test_what_is_like_a_corrected_one_is_not_corrected_again() -> None:

@@ -18,10 +18,10 @@ from engine.contract import (
     TextAdded,
 )
 from engine.runner.protocol import (
-    CancelTest,
+    CancelTests,
     ConsentNeeded,
-    Lamps,
-    Test,
+    Isolation,
+    RunTests,
     TestFinished,
     TestProgress,
     TestStarted,
@@ -67,16 +67,16 @@ class Desk:
         return self.driver.engine_event(RunFinished("r", outcome))
 
     def judged(self, test: Effect, report: Report = PASS) -> list[Effect]:
-        assert isinstance(test, Test)
+        assert isinstance(test, RunTests)
         return self.driver.runner_answer(TestFinished(test.id, report))
 
     def states(self) -> list[str]:
         return [self.run.candidates[n].test_state for n in sorted(self.run.candidates)]
 
 
-def only(effects: list[Effect]) -> Test:
+def only(effects: list[Effect]) -> RunTests:
     (test,) = effects
-    assert isinstance(test, Test)
+    assert isinstance(test, RunTests)
     return test
 
 
@@ -161,7 +161,7 @@ def test_stop_ends_the_run_and_every_test() -> None:
     desk = Desk()
     first, second = only(desk.ends(1)), only(desk.ends(2))
     desk.judged(first, FAIL)
-    assert desk.driver.stop() == [Cancel("r"), CancelTest(second.id)]
+    assert desk.driver.stop() == [Cancel("r"), CancelTests(second.id)]
     assert desk.states() == ["failed", "not run", "not run"]
     assert desk.ends(3, state="stopped") == []
     assert desk.driver.stop()[0] == Cancel("r")  # asked for again, it is said again
@@ -172,7 +172,7 @@ def test_stop_ends_the_run_and_every_test() -> None:
 def test_the_last_words_of_a_cancelled_test_are_no_verdict() -> None:
     desk = Desk(count=1)
     test = only(desk.ends(1))
-    assert desk.driver.cancel_tests() == [CancelTest(test.id)]
+    assert desk.driver.cancel_tests() == [CancelTests(test.id)]
     again = only(desk.driver.run_tests())
     assert again.id != test.id
     desk.judged(test, FAIL)
@@ -188,10 +188,10 @@ def test_other_tests_void_verdicts_and_end_what_is_on_its_way() -> None:
     first, second = desk.driver.run_tests()
     desk.judged(first, FAIL)
     desk.tests = "assert f() == 2"
-    assert isinstance(second, Test)
+    assert isinstance(second, RunTests)
     cancelled, *tests = desk.driver.run_tests()
-    assert cancelled == CancelTest(second.id)
-    assert [test.tests for test in tests if isinstance(test, Test)] == ["assert f() == 2"] * 2
+    assert cancelled == CancelTests(second.id)
+    assert [test.tests for test in tests if isinstance(test, RunTests)] == ["assert f() == 2"] * 2
     desk.judged(second)
     assert desk.states() == ["queued", "queued", "not run"]
 
@@ -223,7 +223,7 @@ def test_consent_is_asked_once_for_all_that_wait() -> None:
     assert asked == [ConsentQuestion("consent", "No sandbox.")]
     assert desk.driver.runner_answer(ConsentNeeded(second.id, "No sandbox.")) == []
     again = desk.driver.answer_consent(given=True)
-    assert [(test.consent, test.same_process) for test in again if isinstance(test, Test)] == [(True, False)] * 2
+    assert [(test.consent, test.same_process) for test in again if isinstance(test, RunTests)] == [(True, False)] * 2
     assert only(desk.ends(3)).consent
     assert desk.consents == {"consent"}
 
@@ -251,14 +251,14 @@ def test_a_yes_to_old_tests_tests_nobody_twice() -> None:
     desk.ends(1)
     desk.driver.runner_answer(ConsentNeeded(only(desk.driver.run_tests()).id, "No sandbox."))
     desk.tests = "assert f() == 2"
-    assert [type(effect) for effect in desk.driver.run_tests()] == [CancelTest, Test]
+    assert [type(effect) for effect in desk.driver.run_tests()] == [CancelTests, RunTests]
     assert desk.driver.answer_consent(given=True) == []
 
 
-def test_lamps_and_answers_of_other_runs_change_nothing() -> None:
+def test_isolation_and_answers_of_other_runs_change_nothing() -> None:
     desk = Desk(count=1)
     desk.ends(1)
-    assert desk.driver.runner_answer(Lamps(True)) == []
+    assert desk.driver.runner_answer(Isolation(True)) == []
     assert desk.driver.runner_answer(TestFinished("other/1/1", PASS)) == []
     assert desk.states() == ["queued"]
 
@@ -298,16 +298,16 @@ def test_nothing_is_lost_and_nothing_is_judged_twice_whatever_the_order(data: st
     policy = data.draw(st.sampled_from([BY_HAND, AS_FINISHED, UNTIL_PASS]))
     desk = Desk(count=data.draw(st.integers(1, 4)), policy=policy)
     due = list(range(1, desk.count + 1))
-    on_way: dict[str, Test] = {}
+    on_way: dict[str, RunTests] = {}
     asked: list[ConsentQuestion] = []
 
     def perform(effects: list[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Test):
+            if isinstance(effect, RunTests):
                 assert effect.id not in on_way
                 assert desk.run.number_of(effect.id) is not None
                 on_way[effect.id] = effect
-            elif isinstance(effect, CancelTest):
+            elif isinstance(effect, CancelTests):
                 on_way.pop(effect.id, None)
             elif isinstance(effect, ConsentQuestion):
                 asked.append(effect)

@@ -306,13 +306,13 @@ class TestDamage:
         data[8192:20480] = os.urandom(12288)
         file.write_bytes(data)
         said: list[str] = []
-        recorder, run = Recorder(file, said.append), a_full_run("anew")
+        recorder, run = Recorder(file, said.append), a_full_run("again")
         recorder.begin(run)
         assert recorder.close()
         assert len(said) == 1
         assert "was damaged" in said[0]
         journal = opened(file)
-        assert [entry.title for entry in journal.entries()] == ["anew"]
+        assert [entry.title for entry in journal.entries()] == ["again"]
         journal.close()
         assert len(list(file.parent.glob("history-set-aside-*.sqlite"))) == 1
 

@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 
 from engine.contract import ModelChoice
-from engine.models.library import Listed
+from engine.models.library import ListedModel
 from engine.session.ladder import ladder
 
 
-def row(name: str, parameters: int, **more: object) -> Listed:
-    plain = Listed(name, name.upper(), "Catalog", parameters, 4096, "MIT", "", 0, 0, 0, True, True, False, True, "fits")
+def row(name: str, parameters: int, **more: object) -> ListedModel:
+    plain = ListedModel(
+        name, name.upper(), "Catalog", parameters, 4096, "MIT", "", 0, 0, 0, True, True, False, True, "fits"
+    )
     return replace(plain, **more)  # type: ignore[arg-type]
 
 

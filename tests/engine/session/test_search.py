@@ -23,7 +23,7 @@ from engine.contract import (
     Sampling,
     TextAdded,
 )
-from engine.runner.protocol import CancelTest, ConsentNeeded, Test, TestFinished
+from engine.runner.protocol import CancelTests, ConsentNeeded, RunTests, TestFinished
 from engine.runner.report import Report, TestResult
 from engine.session.arms import BATCH, FRESH, REPAIR, Budget, Model
 from engine.session.candidate import Origin
@@ -56,16 +56,16 @@ class World:
         self.due: list[int] = []  # candidates that the engine has yet to end
         self.engine_runs = False
         self.sent: list[Message] = []
-        self.tests: list[Test] = []
+        self.tests: list[RunTests] = []
         self.told: list[FirstPass] = []
         self.perform(self.driver.begin())
 
     def perform(self, effects: list[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Test():
+                case RunTests():
                     self.tests.append(effect)
-                case CancelTest():
+                case CancelTests():
                     self.tests = [test for test in self.tests if test.id != effect.id]
                 case FirstPass():
                     self.told.append(effect)
@@ -167,7 +167,7 @@ def test_the_time_is_kept_to_the_second() -> None:
     world.now += 0.2
     effects = world.driver.tick()
     assert effects[0] == Cancel("r")
-    assert any(isinstance(effect, CancelTest) for effect in effects)  # also what is in test
+    assert any(isinstance(effect, CancelTests) for effect in effects)  # also what is in test
     assert not world.driver.searching
 
 
@@ -212,7 +212,7 @@ def test_the_time_counts_from_where_the_search_began() -> None:
     driver.engine_event(RunFinished("r", "finished"))
     now = 100.0
     (test,) = driver.search_on(Search(Budget(seconds=60.0), (SMALL,), arms=(FRESH,)))
-    assert isinstance(test, Test)
+    assert isinstance(test, RunTests)
     (asked,) = driver.runner_answer(TestFinished(test.id, FAIL))
     assert isinstance(asked, Generate)
     now = 159.0

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kernels.int8_linear import available, native, pack, quantize_weight
 from kernels.int8_linear.fbgemm import FbgemmWeight
-from kernels.int8_linear.loops import WAYS, Way
+from kernels.int8_linear.loops import WAYS, DotVariant
 from tests.kernels.guards import guarded_input, guarded_output
 from tests.kernels.int8_linear.test_int8_linear import rows_of_many_sizes, weight_and_bias
 
@@ -15,13 +15,13 @@ pytestmark = pytest.mark.skipif(not available(), reason="this torch has no FBGEM
 
 
 @pytest.fixture(params=WAYS, ids=lambda way: way.name)
-def way(request) -> Way:
-    if request.param not in native.ways():
+def way(request) -> DotVariant:
+    if request.param not in native.variants():
         pytest.skip(f"this processor or this torch cannot do {request.param.name}")
     return request.param
 
 
-def agree(way: Way, out: int, width: int, rows: torch.Tensor, bias: torch.Tensor | None) -> None:
+def agree(way: DotVariant, out: int, width: int, rows: torch.Tensor, bias: torch.Tensor | None) -> None:
     quantized, scale = quantize_weight(weight_and_bias(out, width)[0])
     expected = FbgemmWeight(quantized, scale).product(rows, bias)
     assert torch.equal(native.NativeWeight(quantized, scale, way).product(rows, bias), expected)
@@ -38,7 +38,7 @@ def test_the_bits_of_fbgemm(way, out, width):
 @given(st.integers(1, 80), st.integers(1, 90), st.integers(0, 40), st.integers(0, 999), st.booleans())
 def test_the_bits_of_fbgemm_in_any_shape(out, width, count, seed, with_bias):
     bias = weight_and_bias(out, width)[1] if with_bias else None
-    for way in native.ways():
+    for way in native.variants():
         agree(way, out, width, rows_of_many_sizes(count, width, seed), bias)
 
 
@@ -119,5 +119,5 @@ def test_no_rows(way):
 
 
 def test_without_a_way_fbgemm_does_it(monkeypatch):
-    monkeypatch.setattr(native, "ways", list)
+    monkeypatch.setattr(native, "variants", list)
     assert isinstance(pack(*quantize_weight(torch.randn(4, 8))), FbgemmWeight)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.runner.split.candidate import CandidateLink
-from engine.runner.split.crossing import Severed
+from engine.runner.split.crossing import LinkBroken
 from engine.runner.split.tests import TestsLink
 
 MADE: dict[str, Callable[[], Any]] = {}  # what a test file has the candidate's end make, by name
@@ -44,7 +44,7 @@ class Echo(CandidateLink):
                 with self._lock:
                     question = self.receive()
                 self.answer(question)
-        except Severed:
+        except LinkBroken:
             pass
 
 

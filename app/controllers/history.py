@@ -1,0 +1,192 @@
+"""Keeps every run in the history, and brings earlier ones back into view."""
+
+import time
+from pathlib import Path
+from textwrap import shorten
+
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+
+from app.controllers.model_load import ModelLoadController
+from app.controllers.run_settings import RunSettings
+from app.controllers.runs import RunController
+from app.ui.words import tr
+from app.widgets.history_panel import HistoryPanel
+from app.widgets.main_window import MainWindow
+from app.widgets.past_strip import PastStrip
+from engine.contract import BasslineError, RunFinished
+from engine.session.journal import HistoryEntry, Journal
+from engine.session.record import StoredRun, title
+from engine.session.recorder import Recorder
+from engine.session.run import Run
+
+LOOK_S = 0.5
+
+
+class HistoryController(QObject):
+    """The recorder writes on its own thread; what is listed and opened is read here.
+
+    ``past`` is the run from the history that is in view and can only be read; ``changed`` is emitted when that changes.
+    """
+
+    changed = Signal()
+    used_again = Signal(object)  # the Request of an earlier run, whose prompt and tests are in the window now
+    _complained = Signal(str)
+    _wrote = Signal()
+    _left = Signal(object)
+
+    def __init__(
+        self,
+        window: MainWindow,
+        loading: ModelLoadController,
+        running: RunController,
+        file: Path,
+        parent: QObject | None = None,
+    ):
+        super().__init__(parent)
+        self._window, self._loading, self._running = window, loading, running
+        self.keeping = True
+        self.past: StoredRun | None = None
+        self._journal: Journal | None = None
+        self._noted_at = 0.0  # when the recorder last looked
+        self._file = file
+        self.panel = HistoryPanel(window.theme)
+        self._strip = PastStrip()
+        window.add_panel(self.panel, "history")
+        window.on("history", self.panel.start_search)
+        window.add_strip(self._strip)
+        from_the_writer = Qt.ConnectionType.QueuedConnection
+        self._complained.connect(window.notice.say, from_the_writer)
+        self._wrote.connect(self.panel.refresh, from_the_writer)
+        self._left.connect(self._offer, from_the_writer)
+        self._recorder = Recorder(file, self._complained.emit, self._wrote.emit)
+        self._connect()
+
+    def recover(self) -> None:
+        """Offer what the last start left unfinished, if it ended early."""
+        self._recorder.recover(self._left.emit)
+
+    def close(self) -> bool:
+        """Write what is left; false if that took too long. A run that goes on is stopped, and did not crash."""
+        self.panel.close_down()
+        run = self._running.run
+        if run is not None and self.past is None:
+            run.apply(RunFinished(run.name, "stopped"))
+            self._recorder.note(run)
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+        return self._recorder.close()
+
+    def _connect(self) -> None:
+        self._running.began.connect(self._begin)
+        self._running.in_view.connect(self._viewed)
+        self._loading.drained.connect(self._drained)
+        for news in (self._running.changed, self._running.finished, self._running.tests_changed):
+            news.connect(self._note)
+        self._strip.use_again.connect(self.use_again)
+        self.panel.closed.connect(self._window.actions_by_id["history"].trigger)
+        self.panel.wanted.connect(self._list)
+        self.panel.open_chosen.connect(self.open)
+        self.panel.delete_chosen.connect(self._delete)
+        self.panel.undo_chosen.connect(self._restore)
+        self.panel.undo_over.connect(self._recorder.purge)
+
+    # What goes on is kept.
+
+    @Slot(object)
+    def _begin(self, run: Run) -> None:
+        self._leave_past()
+        if self.keeping and not self._recorder.keeps(run):
+            self._recorder.begin(run)
+        self._note()
+
+    @Slot(bool)
+    def _drained(self, more: bool) -> None:
+        """Growing text is written every two seconds, so it need not be looked at with every tick."""
+        if more or time.monotonic() - self._noted_at >= LOOK_S:
+            self._note()
+
+    @Slot()
+    def _note(self) -> None:
+        self._noted_at = time.monotonic()
+        if self._running.run is not None and self.past is None:
+            self._recorder.note(self._running.run)
+        self.panel.block_opening(tr("Something is running; stop it first.") if self._busy else "")
+
+    @property
+    def _busy(self) -> bool:
+        return self._running.busy or self._running.testing or self._loading.busy
+
+    # What was kept comes back.
+
+    @Slot(int)
+    def open(self, id: int) -> None:
+        """Put an earlier run into view, to be read."""
+        if self._busy:
+            return
+        try:
+            kept = self._read().load(id)
+        except BasslineError as error:
+            self._window.notice.say(str(error))
+            return
+        self.past = kept
+        self._running.show(kept.run)
+        self._strip.show_run(title(kept.run.request.prompt), f"{kept.began.astimezone():%Y-%m-%d %H:%M}")
+        self.changed.emit()
+
+    @Slot()
+    def use_again(self) -> None:
+        """Its prompt, tests and settings come into the window, and the run can go on."""
+        kept = self.past
+        if kept is None:
+            return
+        request = kept.run.request
+        self._window.prompt.replace_text(request.prompt)
+        self._window.tests.replace_text(kept.run.tests)
+        self._window.bar.apply(RunSettings.of(request, kept.run.provenance.choice))
+        self.used_again.emit(request)
+        self._recorder.resume(kept.run, kept.id)
+        self._leave_past()
+        self._window.go_to_editor(self._window.prompt)
+
+    @Slot(object)
+    def _viewed(self, run: Run) -> None:
+        if self.past is not None and run is not self.past.run:
+            self._leave_past()
+
+    def _leave_past(self) -> None:
+        self.past = None
+        self._strip.hide()
+        self.changed.emit()
+
+    @Slot(object)
+    def _offer(self, left: list[HistoryEntry]) -> None:
+        last = left[0]
+        words = tr("Bassline ended early: {finished} of {n} candidates of “{title}” had finished and are kept.")
+        self._window.notice.say(
+            words.format(finished=last.finished, n=last.candidates, title=shorten(last.title, 60, placeholder="…")),
+            tone="warning",
+            choices=[(tr("Show"), lambda: self.open(last.id)), (tr("Discard"), lambda: self._delete(last.id))],
+        )
+
+    # The list.
+
+    def _read(self) -> Journal:
+        if self._journal is None:
+            self._journal = Journal(self._file)
+        return self._journal
+
+    @Slot(str)
+    def _list(self, search: str) -> None:
+        try:
+            self.panel.show_entries(self._read().entries(search))
+        except BasslineError as error:
+            self._window.notice.say(str(error))
+
+    @Slot(int)
+    def _delete(self, id: int) -> None:
+        self._recorder.delete(id)
+
+    @Slot(int)
+    def _restore(self, id: int) -> None:
+        self._recorder.restore(id)

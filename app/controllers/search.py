@@ -1,0 +1,140 @@
+"""Until one passes: the models that may take part, the one question that is asked, and the offers after a run."""
+
+import secrets
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, Slot
+
+from app.controllers.model_load import ModelLoadController
+from app.controllers.runs import RunController
+from app.system.tasks import Task
+from app.ui.words import tr
+from app.widgets.main_window import MainWindow
+from app.widgets.notice import Choice
+from engine.contract import BadRequest, BasslineError, ModelChoice, RunFinished
+from engine.session.arms import BATCH, Budget, Model, best_failing
+from engine.session.run import Run
+from engine.session.search import Search
+
+LARGER = "larger_models"  # remembered: "never" when the user wants none
+
+
+class SearchController(QObject):
+    """Makes the Search of a run, and offers to go on where none passed."""
+
+    def __init__(
+        self, window: MainWindow, loading: ModelLoadController, runs: RunController, parent: QObject | None = None
+    ):
+        super().__init__(parent)
+        self._window, self._loading, self._runs = window, loading, runs
+        self._ladder: list[Model] = []
+        self._task = Task(self)
+        self._task.done.connect(self._take_ladder)
+        loading.ready_for.connect(self._look)
+        runs.larger_model.connect(self._ask)
+        runs.searched.connect(self._offer)
+        runs.finished.connect(self._offer_after_tests)
+        runs.tests_changed.connect(self._offer_after_tests)
+        self._offered: Run | None = None
+        self._decide: Callable[[bool], None] | None = None  # while the question about a larger model stands
+        window.notice.left.connect(lambda: self._answer(False))
+
+    def search(self, budget: Budget | None, choice: ModelChoice, tests: str) -> Search | None:
+        """None for a run that asks once. Raises BadRequest where nothing could tell that one passes."""
+        if budget is None:
+            return None
+        if not tests.strip():
+            raise BadRequest(tr("Until one passes needs tests; write some in the Tests tab."))
+        return Search(budget, self._models(choice))
+
+    def go_on(self) -> None:
+        """The run in view goes on until one passes."""
+        try:
+            choice = self._choice()
+            self._runs.search_on(Search(Budget(), self._models(choice)), choice)
+        except BasslineError as error:
+            self._window.notice.say(str(error))
+
+    def fix_best(self) -> None:
+        run = self._runs.run
+        if run is not None and (best := best_failing(run)) is not None:
+            self._window.page.choose(best.number)
+            self._runs.repair(best.number, BATCH, secrets.randbelow(2**31), self._choice())
+
+    def close(self) -> None:
+        self._task.forget()
+
+    def _choice(self) -> ModelChoice:
+        return self._window.bar.settings().choice
+
+    def _models(self, choice: ModelChoice) -> list[Model]:
+        known = self._ladder if self._ladder and self._ladder[0].choice == choice else [Model(choice, choice.model)]
+        return known[:1] if self._window.remembered(LARGER) == "never" else known
+
+    @Slot(object)
+    def _look(self, choice: ModelChoice) -> None:
+        """What is larger and here is found out beside, since it reads the disk."""
+        from engine.session.ladder import ladder  # takes a moment to import
+
+        if not self._runs.driver or not self._runs.driver.searching:
+            self._task.run(lambda: ladder(choice))
+
+    @Slot(object)
+    def _take_ladder(self, models: list[Model]) -> None:
+        self._ladder = models
+
+    @Slot(str, object)
+    def _ask(self, model: str, decide: Callable[[bool], None]) -> None:
+        """The one question of a search."""
+        title = self._window.bar.title_of(model)
+        if self._window.remembered(LARGER) == "yes":
+            decide(True)
+            return
+
+        words = tr("None has passed yet. {title} is larger, and on this computer: go on with it?").format(title=title)
+        choices: list[Choice] = [
+            (tr("Yes"), lambda: self._answer(True, "yes")),
+            (tr("No"), lambda: self._answer(False)),
+            (tr("Never"), lambda: self._answer(False, "never")),
+        ]
+        self._window.notice.say(words, tone="warning", choices=choices)
+        self._decide = decide
+
+    def _answer(self, agreed: bool, keep: str = "") -> None:
+        if keep:
+            self._window.remember(LARGER, keep)
+        decide, self._decide = self._decide, None
+        if decide is not None:
+            decide(agreed)
+
+    @Slot()
+    def _offer_after_tests(self, _event: RunFinished | None = None) -> None:
+        run = self._runs.run
+        if run is not None and run.outcome == "finished" and not self._runs.busy and not self._runs.testing:
+            self._offer(run)
+
+    @Slot(object)
+    def _offer(self, run: Run) -> None:
+        """Once per run and tests, when all its candidates were tested and none passed."""
+        tested = [c for c in run.candidates.values() if c.report is not None]
+        if not tested or any(c.passed for c in tested) or self._offered is run or run.next_to_test():
+            return
+        self._offered = run
+        best = best_failing(run)
+        choices = [(tr("Go on until one passes"), self.go_on)]
+        if best is not None:
+            choices.append((tr("Fix the best one"), self.fix_best))
+            self._window.page.choose(best.number)
+        if (larger := self._next_model()) is not None:
+            choices.append((tr("Use {title}").format(title=self._window.bar.title_of(larger)), self._use_larger))
+        words = tr("None of {n} candidates passes its tests.").format(n=len(run.candidates))
+        self._window.notice.say(words, tone="warning", choices=choices)
+
+    def _next_model(self) -> str | None:
+        return self._ladder[1].choice.model if len(self._ladder) > 1 else None
+
+    def _use_larger(self) -> None:
+        if (larger := self._next_model()) is not None:
+            self._window.bar.choose_model(larger)
+            self._window.bar.model_chosen.emit()
+            self._window.actions_by_id["generate"].trigger()

@@ -1,0 +1,1 @@
+"""What every widget may need: actions and when they can be done, theme, highlighting, words."""

@@ -1,0 +1,1 @@
+"""From the command to the window, and what holds its parts together."""

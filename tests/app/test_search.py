@@ -1,0 +1,226 @@
+"""Until one passes, in the window: the choice beside the numbers, what goes on by itself, the offers after a run."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from PySide6.QtWidgets import QPushButton
+
+from app.ui.actions import ACTIONS
+from engine.contract import Load, ModelChoice
+from engine.runner.report import Report, TestResult
+from engine.scripted import Script, ScriptedCandidate, ScriptedEngine
+from engine.session.arms import BATCH, Model
+from tests.app.stage import PROMPT, Stage
+
+RIGHT = "```python\ndef roman_to_int(s):\n    return s[i + 1]\n```"  # as the stage's runner reads it
+
+
+def wrong(number: int) -> ScriptedCandidate:
+    return ScriptedCandidate((f"```python\ndef roman_to_int(s):\n    return {number}\n```",))
+
+
+@pytest.fixture
+def late(open_stage: Callable[..., Stage]) -> Stage:
+    """Only the twentieth candidate is right."""
+    on = open_stage(Script((*map(wrong, range(19)), ScriptedCandidate((RIGHT,)))))
+    on.write()
+    return on
+
+
+def offers(on: Stage) -> dict[str, QPushButton]:
+    return {b.text(): b for b in on.window.notice.findChildren(QPushButton) if b.isVisible() and b.text()}
+
+
+def finish(on: Stage) -> None:
+    on.until(lambda: not on.controller.situation().busy)
+
+
+def test_it_goes_on_until_one_passes(late: Stage) -> None:
+    late.do("until_pass")
+    late.do("generate")
+    finish(late)
+    run = late.controller.run
+    assert run is not None
+    assert [n for n, c in run.candidates.items() if c.passed] == [20]
+    assert late.window.page.number == 20
+    assert not late.window.notice.isVisible() or "None of" not in late.window.notice.sentence
+
+
+def test_the_box_says_how_many_at_most_and_goes_back(on: Stage) -> None:
+    on.window.bar.apply(replace(on.window.bar.settings(), candidates=5))
+    on.do("until_pass")
+    assert (on.window.bar.settings().candidates, on.window.bar.settings().until_pass) == (64, True)
+    on.window.bar.apply(replace(on.window.bar.settings(), candidates=300))
+    assert on.window.bar.settings().candidates == 300
+    on.do("until_pass")
+    assert (on.window.bar.settings().candidates, on.window.bar.settings().until_pass) == (5, False)
+
+
+def test_the_most_candidates_end_it_and_going_on_is_offered(late: Stage) -> None:
+    late.do("until_pass")
+    late.window.bar.apply(replace(late.window.bar.settings(), candidates=10))
+    late.do("generate")
+    finish(late)
+    run = late.controller.run
+    assert run is not None
+    assert len(run.candidates) == 10
+    assert late.window.notice.sentence == "None of 10 candidates passes its tests."
+    offers(late)["Go on until one passes"].click()
+    finish(late)
+    assert late.controller.run is run
+    assert run.candidates[20].passed
+
+
+def test_without_tests_it_is_a_sentence(on: Stage) -> None:
+    on.write(tests="")
+    on.do("until_pass")
+    on.do("generate")
+    assert on.window.notice.sentence == "Until one passes needs tests; write some in the Tests tab."
+    assert on.controller.run is None
+
+
+def test_after_a_run_without_a_pass_the_ways_on_are_offered_in_order(late: Stage) -> None:
+    late.controller.searching._task.done.disconnect()
+    late.controller.searching._take_ladder([Model(ModelChoice("scripted"), "a"), Model(ModelChoice("big one"), "b")])
+    late.generate(3)
+    late.do("run_tests")
+    finish(late)
+    late.do("run_tests")
+    late.settle()
+    assert list(offers(late)) == ["Go on until one passes", "Fix the best one", "Use big one"]
+    run = late.controller.run
+    assert run is not None
+    offers(late)["Fix the best one"].click()
+    finish(late)
+    assert len(run.candidates) == 3 + BATCH
+    assert run.candidates[4].origin.of == late.window.page.number
+
+
+def test_nothing_is_offered_where_one_passed(on: Stage) -> None:
+    on.generate(2)
+    on.finish()
+    on.do("run_tests")
+    on.settle()
+    assert "Go on until one passes" not in offers(on)
+
+
+def test_stop_ends_the_search(late: Stage) -> None:
+    late.do("until_pass")
+    late.do("generate")
+    late.until(lambda: late.controller.run is not None)
+    late.do("stop")
+    finish(late)
+    run = late.controller.run
+    assert run is not None
+    assert run.state == "stopped"
+    assert not late.controller.running.busy
+    assert late.window.prompt.text() == PROMPT
+
+
+@pytest.mark.parametrize("answer", ["Yes", "No", "Never"])
+def test_a_larger_model_is_asked_about_once(open_stage: Callable[..., Stage], answer: str) -> None:
+    on = open_stage(Script(tuple(map(wrong, range(400)))))
+    on.write()
+    loads: list[str] = []
+
+    class Counting(ScriptedEngine):
+        def submit(self, message: object) -> None:
+            if isinstance(message, Load):
+                loads.append(message.choice.model)
+            super().submit(message)  # type: ignore[arg-type]
+
+    on.controller.loading.open_engine = lambda choice: Counting(on.script, on.clock)
+    here = ModelChoice("scripted")
+    on.controller.searching._task.done.disconnect()
+    on.controller.searching._ladder = [Model(here, "a"), Model(replace(here, model="larger"), "b", load_s=0.1)]
+    ends: list[object] = []
+    on.controller.running.finished.connect(ends.append)
+    on.do("until_pass")
+    on.window.bar.apply(replace(on.window.bar.settings(), candidates=60))
+    on.do("generate")
+    on.until(lambda: "is larger, and on this computer" in on.window.notice.sentence and on.window.notice.isVisible())
+    on.settle()
+    offers(on)[answer].click()
+    finish(on)
+    assert ("larger" in loads) == (answer == "Yes")
+    assert on.window.remembered("larger_models") == {"Yes": "yes", "No": "", "Never": "never"}[answer]
+    run = on.controller.run
+    assert run is not None
+    assert len(run.candidates) == 60
+    assert len(ends) == 1  # however often the engine had said its last word
+
+
+def test_steps_are_those_of_the_model_that_is_asked_and_of_nobody_who_wants_none(on: Stage) -> None:
+    searching, here, other = on.controller.searching, ModelChoice("scripted"), ModelChoice("other")
+    searching._ladder = [Model(here, "a"), Model(replace(here, model="larger"), "b")]
+    assert searching._models(here) == searching._ladder
+    assert searching._models(other) == [Model(other, "other")]
+    on.window.remember("larger_models", "never")
+    assert searching._models(here) == searching._ladder[:1]
+
+
+@pytest.mark.parametrize("how", ["another message", "a choice"])
+def test_a_question_is_answered_once_also_by_what_takes_its_place(on: Stage, how: str) -> None:
+    answers: list[bool] = []
+    on.controller.searching._ask("larger", answers.append)
+    if how == "a choice":
+        offers(on)["No"].click()
+    on.window.notice.say("Something else.")
+    on.window.notice.say("And more.")
+    assert answers == [False]
+
+
+def test_the_time_of_a_search_is_kept_until_its_end(late: Stage) -> None:
+    clock = late.controller.running._clock
+    late.do("until_pass")
+    late.do("generate")
+    late.until(lambda: late.controller.run is not None)
+    assert clock.isActive()
+    finish(late)
+    assert not clock.isActive()
+    late.do("until_pass")
+    late.generate(1)
+    late.until(lambda: late.controller.running.busy)
+    assert not clock.isActive()
+
+
+def test_going_on_is_offered_once_when_all_have_failed(late: Stage) -> None:
+    late.generate(2)
+    late.finish()
+    run, searching, notice = late.controller.run, late.controller.searching, late.window.notice
+    assert run is not None
+    one, other = run.candidates.values()
+    failed = Report("fail", "split", "assert f() == 1", (TestResult("1", "failed", "assert f() == 1"),))
+    run.queue_test(one.number)
+    run.record(one.number, failed, 1.0)
+    searching._offer(run)
+    assert not notice.isVisible()  # the other one has no verdict yet
+    run.queue_test(other.number)
+    run.record(other.number, replace(failed, verdict="pass", why="", tests=()), 1.0)
+    searching._offer(run)
+    assert not notice.isVisible()
+    other.report, other.test_state = failed, "failed"
+    searching._offer(run)
+    assert notice.sentence == "None of 2 candidates passes its tests."
+    notice.say("Something else.")
+    searching._offer(run)
+    assert notice.sentence == "Something else."
+
+
+def test_a_new_window_tests_candidates_as_they_finish(open_stage: Callable[..., Stage]) -> None:
+    assert {action.id for action in ACTIONS if action.on} == {"test_as_finished"}
+    on = open_stage(as_finished=True)
+    on.write()
+    on.generate(2)
+    on.finish()
+    on.settle()
+    assert on.controller.run is not None
+    assert [c.test_state for c in on.controller.run.candidates.values()] == ["passed", "failed"]
+
+
+def test_f8_without_a_pass_says_that_there_is_none(late: Stage) -> None:
+    late.generate(2)
+    late.finish()
+    late.do("next_passing")
+    assert late.window.status.model_text == "No candidate has passed its tests yet."
