@@ -15,6 +15,8 @@ from engine.runner.protocol import (
     CancelTests,
     ConsentNeeded,
     Isolation,
+    Observe,
+    Observed,
     Probe,
     Request,
     RunTests,
@@ -46,6 +48,7 @@ class RunnerClient:
         self._service: subprocess.Popen[bytes] | None = None
         self._reader: threading.Thread | None = None
         self._open: dict[str, subprocess.Popen[bytes]] = {}  # test id -> the service that has it
+        self._observations: set[str] = set()  # those of the open ids that are answered by Observed
         self._probes: list[subprocess.Popen[bytes]] = []  # one entry per probe that is not answered yet
         self._closed = False
 
@@ -59,6 +62,12 @@ class RunnerClient:
                     f"{name} longer than {forms.LONGEST >> 20} million characters; keep that shorter."
                 )
         self._send(test)
+
+    def observe(self, request: Observe) -> None:
+        """Answered as ``Observe`` says. Raises as ``test`` does."""
+        if len(request.solution) > forms.LONGEST:
+            raise RunnerUnavailable(f"The candidate is longer than {forms.LONGEST >> 20} million characters.")
+        self._send(request)
 
     def cancel(self, id: str) -> None:
         with self._lock:
@@ -89,11 +98,13 @@ class RunnerClient:
         with self._lock:
             if self._closed:
                 raise RunnerUnavailable("The test runner has been closed; start Bassline again to run tests.")
-            if isinstance(request, RunTests) and request.id in self._open:
+            if isinstance(request, RunTests | Observe) and request.id in self._open:
                 raise ValueError(f"a test run named {request.id!r} is open")
             service = self._running()
-            if isinstance(request, RunTests):
+            if isinstance(request, RunTests | Observe):
                 self._open[request.id] = service
+                if isinstance(request, Observe):
+                    self._observations.add(request.id)
             elif isinstance(request, Probe):
                 self._probes.append(service)
         self._write(service, request)
@@ -130,9 +141,10 @@ class RunnerClient:
         assert service.stdin is not None
         for line in service.stdout:
             answer = answer_from_line(line)
-            if isinstance(answer, TestFinished | ConsentNeeded):
+            if isinstance(answer, TestFinished | ConsentNeeded | Observed):
                 with self._lock:
                     self._open.pop(answer.id, None)
+                    self._observations.discard(answer.id)
             elif isinstance(answer, Isolation):
                 with self._lock:
                     self._probes.remove(service)
@@ -152,9 +164,12 @@ class RunnerClient:
                 if self._closed
                 else f"The test runner stopped (exit status {code}); run the tests again."
             )
+            observed = self._observations & set(left)
+            self._observations -= observed
             probes, self._probes = self._probes.count(service), [p for p in self._probes if p is not service]
         for id in left:
-            self._on_message(TestFinished(id, Report("infra", "split", why)))
+            lost = Observed(id, (), why) if id in observed else TestFinished(id, Report("infra", "split", why))
+            self._on_message(lost)
         for _ in range(probes):
             self._on_message(Isolation(False, {}, why))
 

@@ -194,6 +194,8 @@ def _printed_by(example: doctest.Example, module: types.ModuleType) -> str:
             raise
         raised = f"{type(error).__name__}: {error}".rstrip(": ") + "\n"
         wanted = example.exc_msg.rpartition(".")[2] if "." in example.exc_msg.partition(":")[0] else example.exc_msg
+        if _options(example) & doctest.IGNORE_EXCEPTION_DETAIL:
+            wanted, raised = wanted.partition(":")[0].strip() + "\n", raised.partition(":")[0].strip() + "\n"
         return example.want if doctest.OutputChecker().check_output(wanted, raised, _options(example)) else raised
     finally:
         sys.displayhook = before

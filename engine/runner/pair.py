@@ -37,7 +37,7 @@ class Pair:
                 boxes = await _start_boxes(layers, split, groups)
             except OSError as error:
                 raise RunnerFault(f"A process for the candidate could not be started: {error}.") from None
-            hellos = [await _hello(box) for box in boxes]
+            hellos = [await first_record(box) for box in boxes]
         except BaseException:
             await asyncio.gather(*(box.end() for box in boxes))
             raise
@@ -93,7 +93,8 @@ async def _start_boxes(layers: Layers, split: bool, groups: Groups | None) -> li
             os.close(descriptor)
 
 
-async def _hello(box: Box) -> bytes:
+async def first_record(box: Box) -> bytes:
+    """What a box says once it has loaded what its role needs. Raises RunnerFault, and the box has ended then."""
     try:
         hello = await box.read_line(START_S)
     except (TimeoutError, ValueError):

@@ -28,8 +28,8 @@ from engine.runner import checks, forms
 from engine.runner.explain import LONGEST, explain, message
 from engine.runner.items import CheckItem, TestFile
 from engine.runner.needs import libraries
-from engine.runner.split.candidate import import_solution
 from engine.runner.split.crossing import LinkBroken
+from engine.runner.split.module import import_solution
 from engine.runner.split.tests import TestsLink, solution_module
 from engine.runner.stopwatch import Stopwatch
 from engine.runner.watch import Watch

@@ -40,6 +40,26 @@ class RunTests:
 
 
 @dataclass(frozen=True)
+class Observe:
+    """See what one candidate does on ``inputs``, without any test. Answered by one Observed, or by ConsentNeeded.
+
+    ``inputs``: JSON, each ``{"calls": [[name, [argument, ...]], ...]}``, where arguments are Python text and the first
+    of several calls makes the object whose methods the others are, or ``{"given": text}`` for a program's standard
+    input. ``setup``: imports that the arguments need. ``twice``: each is run twice, to find what depends on chance.
+    """
+
+    id: str
+    solution: str
+    inputs: tuple[str, ...]
+    setup: str = ""
+    consent: bool = False
+    environment: str = ""
+    call_timeout_s: float = 1.0
+    total_timeout_s: float = 5.0
+    twice: bool = True
+
+
+@dataclass(frozen=True)
 class CancelTests:
     """End a test run at once; it is answered by its TestFinished (verdict *infra*)."""
 
@@ -102,8 +122,23 @@ class TestFinished:
     report: Report
 
 
-Request = Probe | RunTests | CancelTests | Shutdown
-Answer = Isolation | TestStarted | TestProgress | ConsentNeeded | TestFinished
+@dataclass(frozen=True)
+class Observed:
+    """What a candidate did on each input: ``outcomes`` are JSON, in the order of the inputs.
+
+    An outcome has a ``kind``: *value*, *output* (of a program), *raised*, *timeout*, *killed*, *flood* (endless print),
+    *missing* (it defines no such name), *broken* (it cannot be imported) or *skipped* (there was no time). ``why``:
+    what kept it from being complete, or empty.
+    """
+
+    id: str
+    outcomes: tuple[str, ...]
+    why: str = ""
+    seconds: float = 0.0
+
+
+Request = Probe | RunTests | Observe | CancelTests | Shutdown
+Answer = Isolation | TestStarted | TestProgress | ConsentNeeded | TestFinished | Observed
 
 _converter = make_converter()
 configure_tagged_union(Request, _converter, tag_name="request")

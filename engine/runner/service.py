@@ -28,6 +28,7 @@ from engine.runner.isolation import (
     sample_tests,
 )
 from engine.runner.layers import MIB, BadEnvironment, Layers, environment, find_bubblewrap
+from engine.runner.observation import Observations
 from engine.runner.orphans import adopt
 from engine.runner.pair import RunnerFault, Store
 from engine.runner.protocol import (
@@ -35,6 +36,8 @@ from engine.runner.protocol import (
     CancelTests,
     ConsentNeeded,
     Isolation,
+    Observe,
+    Observed,
     Probe,
     Request,
     RunTests,
@@ -83,7 +86,8 @@ class Service:
         self, say: Callable[[Answer], None], slots: int, groups: cgroups.Groups | None = None, never: bool = False
     ):
         self._say, self._slots, self._groups, self._never = say, Slots(slots), groups, never
-        self._store = Store(groups, slots)
+        self._store, self._observations = Store(groups, slots), Observations(groups)
+        self._observing = Slots(slots + 1)  # short, and asked for when the sampler is done or nearly so
         self._tests: dict[str, asyncio.Task[None]] = {}  # by id
         self._probes: set[asyncio.Task[None]] = set()
         self._plans: dict[tuple[str, str], asyncio.Task[Plan]] = {}  # by the text of the tests, oldest first
@@ -103,6 +107,7 @@ class Service:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._store.close()
+            await self._observations.close()
             if self._groups is not None:
                 self._groups.close()
 
@@ -117,6 +122,10 @@ class Service:
             test = asyncio.create_task(self._test(request))
             self._tests[request.id] = test
             test.add_done_callback(lambda task: self._over(request.id, task))
+        elif isinstance(request, Observe):
+            observation = asyncio.create_task(self._observe(request))
+            self._tests[request.id] = observation
+            observation.add_done_callback(lambda task: self._observation_over(request.id, task))
         elif isinstance(request, CancelTests) and request.id in self._tests:
             self._tests[request.id].cancel()
 
@@ -124,6 +133,31 @@ class Service:
         del self._tests[id]
         if task.cancelled():  # perhaps before its first step, so that it could not say so itself
             self._say(TestFinished(id, Report("infra", "split", "Stopped before it was finished.")))
+
+    def _observation_over(self, id: str, task: asyncio.Task[None]) -> None:
+        del self._tests[id]
+        if task.cancelled():
+            self._say(Observed(id, (), "Stopped before it was finished."))
+
+    async def _observe(self, request: Observe) -> None:
+        try:
+            if self._never:
+                raise RunnerFault(NEVER)
+            held = await self._what_holds(request.environment)
+            if not held.sealed and not request.consent:
+                self._say(ConsentNeeded(request.id, consent_sentence(held)))
+                return
+            if not held.enough:
+                raise RunnerFault(f"A program known to be right does not pass here: {held.note}")
+            async with self._observing.one():
+                observed = await self._observations.run(request, held.layers)
+        except (RunnerFault, BadEnvironment) as fault:
+            observed = Observed(request.id, (), str(fault))
+        except Exception as fault:  # a mistake in this program; whoever asked must hear of it
+            traceback.print_exc()
+            observed = Observed(request.id, (), f"The test runner made a mistake: {fault!r}.")
+        _log.info("%s: %d inputs in %.2f s; %s", request.id, len(request.inputs), observed.seconds, observed.why)
+        self._say(observed)
 
     async def _tell_isolation(self) -> None:
         if self._never:

@@ -91,6 +91,11 @@ def main(settings: dict[str, Any]) -> None:
         records.close()
         source, sink = settings["pipes"]
         CandidateLink(source, sink, task["solution"]).run()
+    if settings["role"] == "observer":
+        from engine.runner import observer
+
+        observer.perform(read_task(records), records.put)
+        return
     from engine.runner import plugin  # pytest comes with it: before the candidate, whose clock must not pay for it
 
     task = read_task(records)

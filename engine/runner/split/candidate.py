@@ -1,12 +1,10 @@
 """The candidate's side: imports it, does what the tests ask, and passes on what it prints and what it warns of."""
 
-import importlib.util
 import io
 import json
 import os
 import random
 import sys
-import types
 import warnings
 from codecs import getincrementaldecoder
 from pathlib import Path
@@ -17,20 +15,10 @@ from engine.runner.split import chance
 from engine.runner.split.crossing import LinkBroken, Transfer
 from engine.runner.split.link import ROOT, Link, duplicate, innermost_line, operate
 from engine.runner.split.mirrors import content_base
+from engine.runner.split.module import NAME, import_solution
 from engine.runner.split.values import Garbled
 
-NAME = "solution"  # the module name of a candidate
 _SENT_AT_ONCE = 1 << 16  # bytes of print that do not wait for the next answer
-
-
-def import_solution(path: Path, text: str) -> types.ModuleType:
-    """The candidate as a module, its text written byte for byte. Raises whatever it raises."""
-    path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    spec = importlib.util.spec_from_file_location(NAME, path)
-    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
-    sys.modules[NAME] = module
-    spec.loader.exec_module(module)  # type: ignore[union-attr]
-    return module
 
 
 class Prints(io.RawIOBase):

@@ -20,6 +20,8 @@ from engine.runner.protocol import (
     CancelTests,
     ConsentNeeded,
     Isolation,
+    Observe,
+    Observed,
     Probe,
     RunTests,
     Shutdown,
@@ -43,6 +45,17 @@ REPORT = Report("fail", "in-process", "why\n", (TestResult("a", "failed", "w", 0
 MESSAGES = [
     Probe(),
     RunTests("1", "x = '\ud800 é\u2028'", "assert x", True, 1.5, 9.0, True, "env"),
+    Observe(
+        "1",
+        "x = '\ud800'",
+        ('{"given": "1"}', '{"calls": [["f", ["1"]]]}'),
+        "import math",
+        True,
+        "env",
+        1.5,
+        9.0,
+        False,
+    ),
     CancelTests("1"),
     Shutdown(),
     Isolation(True, {"files": "f"}, "n", ("files",), "w"),
@@ -50,6 +63,7 @@ MESSAGES = [
     TestProgress("1", REPORT.tests[0]),
     ConsentNeeded("1", "s", "same_process"),
     TestFinished("1", REPORT),
+    Observed("1", ('{"kind": "value"}',), "w", 0.5),
 ]
 
 
@@ -57,7 +71,11 @@ MESSAGES = [
 def test_every_message_survives_the_line(message: object) -> None:
     line = to_line(message)  # type: ignore[arg-type]
     assert line.count(b"\n") == 1
-    back = request_from_line if isinstance(message, Probe | RunTests | CancelTests | Shutdown) else answer_from_line
+    back = (
+        request_from_line
+        if isinstance(message, Probe | RunTests | Observe | CancelTests | Shutdown)
+        else answer_from_line
+    )
     assert back(line) == message
 
 
