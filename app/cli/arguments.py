@@ -185,6 +185,7 @@ def _add_generate(commands: "argparse._SubParsersAction[_Parser]") -> None:
         metavar="N",
         help=_default(Budget.candidates, "the most candidates of --until-pass"),
     )
+    _add_comparison(command)
     command.add_argument("--export", metavar="FOLDER", help="save all candidates, the tests and result.json there")
     command.add_argument("--no-history", action="store_true", help="do not keep this run in the history")
     command.add_argument("--overwrite", action="store_true", help="let --export replace an earlier run in that folder")
@@ -199,6 +200,28 @@ def _add_generate(commands: "argparse._SubParsersAction[_Parser]") -> None:
     add_sampling(command)
     _add_speculation(command)
     _add_model(command)
+
+
+def _add_comparison(command: argparse.ArgumentParser) -> None:
+    group = command.add_argument_group("comparing candidates (they are run, in the same boxes as for tests)")
+    group.add_argument(
+        "--compare",
+        action="store_true",
+        help="call all candidates with the same inputs and rank by what they do; --json then lists the groups and the "
+        "inputs that split them",
+    )
+    group.add_argument(
+        "--ask",
+        action="store_true",
+        help="the same, and ask on the terminal which result is right where candidates differ; answers become tests, "
+        "which are added to --tests or, where there are none, judge this run",
+    )
+    group.add_argument(
+        "--suggest-tests",
+        type=Path,
+        metavar="FILE",
+        help="have the model write tests, order the candidates by them, and save those on which candidates agree",
+    )
 
 
 def _add_speculation(command: argparse.ArgumentParser) -> None:

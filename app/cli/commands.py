@@ -21,6 +21,7 @@ from app.cli.interrupts import INTERRUPTED, on_interrupt
 from app.cli.models import models
 from app.cli.output import one_line, print_code, print_object, put, say, silence
 from app.cli.progress import Progress, open_progress
+from app.cli.questions import check_terminal, suggested_file
 from app.system.engines import open_engine
 from engine import logs
 from engine.contract import BadRequest, BasslineError, LoadCancelled
@@ -29,7 +30,7 @@ from engine.runner.protocol import Answer, ConsentNeeded, RunTests, TestFinished
 from engine.runner.report import Report
 from engine.session import settings
 from engine.session.candidate import test_state
-from engine.session.export import AlreadyExists, check_folder, chosen, export_run, summed_up
+from engine.session.export import AlreadyExists, check_folder, chosen, export_run, save, summed_up
 from engine.session.journal import history_file
 from engine.session.ladder import ladder
 from engine.session.recorder import Recorder
@@ -108,12 +109,14 @@ def generate(arguments: argparse.Namespace) -> int:
             raise BadRequest("--until-pass needs tests; name a file with --tests.")
         request = replace(request, time_budget_s=None)  # it is the search's, whose runs may be several
     if folder is not None:
-        _check_export_folder(folder, arguments.overwrite, bool(tests))
+        _check_export_folder(folder, arguments.overwrite, bool(tests) or arguments.ask)
+    compare = _check_comparison(arguments)
     progress = open_progress(arguments.progress)
     engine = open_engine(choice)
     with _kept(arguments, progress) as recorder:
         steps = ladder(choice) if budget else ()
         job = Job(request, choice, tests, arguments.stop_at_first_pass, arguments.environment, budget, steps)
+        job = replace(job, compare=compare, ask=arguments.ask, suggest=arguments.suggest_tests is not None)
         ask = _asker(arguments.yes)
         generation = CommandLineRun(job, engine, RunnerClient, ask, progress, recorder)
         generation.play()
@@ -128,6 +131,7 @@ def generate(arguments: argparse.Namespace) -> int:
     if run.outcome == "refused":
         return BAD_USE
     saved = _export(generation, folder, arguments.overwrite, progress)
+    saved = _save_suggested(generation, arguments, progress) and saved
     progress.note(summary.outcome(run))
     if run.metrics is not None:
         progress.note(summary.speed(run, run.metrics))
@@ -228,6 +232,38 @@ def _export(generation: CommandLineRun, folder: Path | None, overwrite: bool, pr
     pick = next((path.name for path in files if path.stem == "best"), None)
     best = f"; {pick} is candidate {chosen(run)}" if pick else ""
     progress.note(f"Saved to {folder}: {len(files)} files{best}.")
+    return True
+
+
+def _check_comparison(arguments: argparse.Namespace) -> bool:
+    """Whether candidates are to be compared. Raises BadRequest before a long run rather than after it."""
+    if arguments.ask:
+        check_terminal()
+    file = arguments.suggest_tests
+    if file is not None and file.exists() and not arguments.overwrite:
+        raise BadRequest(f"{file} exists already; choose another file, or add --overwrite.")
+    compare = bool(arguments.compare or arguments.ask or file is not None)
+    if compare and not settings.load().settings.run_code:
+        raise BadRequest(f"Running code is switched off in {settings.settings_file()} (run_code); nothing was run.")
+    return compare
+
+
+def _save_suggested(generation: CommandLineRun, arguments: argparse.Namespace, progress: Progress) -> bool:
+    """False when the file could not be saved."""
+    if arguments.suggest_tests is None or generation.comparison is None:
+        return True
+    elicitation = generation.comparison.elicitation
+    offered = elicitation.offered() if elicitation is not None else []
+    if not offered:
+        progress.note("The model wrote no test that a candidate passes; no file was saved.")
+        return True
+    try:
+        path = save(arguments.suggest_tests, suggested_file(offered), arguments.overwrite)
+    except BasslineError as error:
+        progress.note(f"bassline: {error}")
+        return False
+    count = "1 suggested test" if len(offered) == 1 else f"{len(offered)} suggested tests"
+    progress.note(f"Saved {count} to {path}; look at each before you use it.")
     return True
 
 

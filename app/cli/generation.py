@@ -4,12 +4,13 @@ import contextlib
 import queue
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from app.cli.interrupts import on_interrupt
 from app.cli.progress import Progress
+from app.cli.questions import Comparison
 from engine.contract import (
     BasslineError,
     Cancel,
@@ -30,7 +31,16 @@ from engine.event_log import EventLog
 from engine.runner.forms import parse
 from engine.runner.isolation import same_process_sentence
 from engine.runner.needs import same_process
-from engine.runner.protocol import Answer, CancelTests, Isolation, RunTests, TestFinished
+from engine.runner.protocol import (
+    Answer,
+    CancelTests,
+    ConsentNeeded,
+    Isolation,
+    Observe,
+    Observed,
+    RunTests,
+    TestFinished,
+)
 from engine.session.arms import Budget, Model
 from engine.session.driver import RunDriver
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
@@ -60,6 +70,8 @@ class CommandLineRunner(Protocol):
 
     def test(self, test: RunTests) -> None: ...
 
+    def observe(self, request: Observe) -> None: ...
+
     def cancel(self, id: str) -> None: ...
 
     def close(self) -> None: ...
@@ -75,6 +87,8 @@ class Job:
 
     ``first_pass``: be done when one candidate has passed. ``environment``: whose packages the tests may use.
     ``budget``: go on until one passes, with the models of ``ladder``, the one of ``choice`` first.
+    ``compare``: call the candidates with the same inputs afterwards, and rank by what they do; ``ask``: ask which
+    results are right; ``suggest``: have the model write tests, which order the candidates.
     """
 
     request: Request
@@ -84,6 +98,9 @@ class Job:
     environment: str = ""
     budget: Budget | None = None
     ladder: Sequence[Model] = ()
+    compare: bool = False
+    ask: bool = False
+    suggest: bool = False
 
 
 class Interrupt:
@@ -116,6 +133,7 @@ class CommandLineRun:
             self.run, lambda: policy, consents=self._consents, environment=job.environment, search=search
         )
         self._runner: CommandLineRunner | None = None
+        self.comparison: Comparison | None = None
         self._inbox: queue.SimpleQueue[Event | Answer | Interrupt] = queue.SimpleQueue()
         self._log = EventLog()
 
@@ -124,7 +142,7 @@ class CommandLineRun:
         thread = threading.Thread(target=self._serve, name="engine", daemon=True)
         with contextlib.ExitStack() as at_end:
             at_end.callback(self._progress.close)
-            if self.job.tests:
+            if self.job.tests or self.job.compare:
                 self._runner = self._open_runner(self._inbox.put)
                 at_end.callback(self._runner.close)
                 self._agree()
@@ -135,6 +153,8 @@ class CommandLineRun:
             self._submit(Load(self.job.choice))
             while not self._over():
                 self._take_next()
+            if self.job.compare and self.run.ended and not self.interrupted and self.ready:
+                self._compare()
 
     def _submit(self, message: Message) -> None:
         self._log.message(message)
@@ -157,7 +177,7 @@ class CommandLineRun:
             raise RunnerSilent("The test runner did not start; try again, or leave --tests out.") from None
         if isinstance(isolation, Isolation) and not isolation.sealed:
             self._must_agree("consent", isolation.words or isolation.note)
-        if reason := same_process(parse(self.job.tests)):
+        if self.job.tests and (reason := same_process(parse(self.job.tests))):
             self._must_agree("same_process", same_process_sentence(reason))
 
     def _must_agree(self, kind: str, sentence: str) -> None:
@@ -249,6 +269,54 @@ class CommandLineRun:
         if not given:
             self._progress.note(f"{asked.sentence} The tests were not run; add --yes to run them anyway.")
         self._perform(self._driver.answer_consent(given))
+
+    # What candidates do.
+
+    def _compare(self) -> None:
+        self.comparison = Comparison(self.run, self, "consent" in self._consents, self.job.environment)
+        self.comparison.compare(self.job.suggest)
+        if not self.job.ask or self.interrupted:
+            return
+        tests = self.comparison.ask()
+        if tests != self.run.tests:
+            self._perform([CancelTests(name) for name in self.run.change_tests(tests)])
+            self._perform(self._driver.run_tests())
+            while not self._over():
+                self._take_next()
+
+    def note(self, sentence: str) -> None:
+        self._progress.note(sentence)
+
+    def observe(self, requests: list[Observe]) -> Iterator[Observed]:
+        """Ends early where the user interrupts."""
+        assert self._runner is not None
+        for request in requests:
+            self._runner.observe(request)
+        left = {request.id for request in requests}
+        while left and not self.interrupted:
+            message = self._inbox.get()
+            if isinstance(message, Interrupt):
+                self._interrupt()
+            elif isinstance(message, Observed) and message.id in left:
+                left.remove(message.id)
+                yield message
+            elif isinstance(message, ConsentNeeded) and message.id in left:
+                left.remove(message.id)
+                yield Observed(message.id, (), message.sentence)
+
+    def generate(self, request: Request, name: str) -> list[str]:
+        """Texts by the model of the run, in the order of their numbers; those that were written when it was ended."""
+        texts: dict[int, str] = {}
+        self._submit(Generate(name, request))
+        while True:
+            message = self._inbox.get()
+            if isinstance(message, Interrupt):
+                self.interrupted = True
+                self._submit(Cancel(name))
+            elif isinstance(message, CandidateFinished) and message.run == name:
+                texts[message.candidate] = message.text
+            elif isinstance(message, RunFinished) and message.run in (name, _NAME):
+                return [text for _, text in sorted(texts.items())]
 
     def _interrupt(self) -> None:
         self.interrupted = True

@@ -55,6 +55,8 @@ def badge(candidate: Candidate, per_second: float | None, best: bool = False, ou
         note = tr("same as {number}").format(number=candidate.group)
     elif candidate.fails_like is not None:
         note = tr("fails like {number}").format(number=candidate.fails_like.number)
+    elif candidate.behaves_like is not None:
+        note = tr("behaves like {number}").format(number=candidate.behaves_like.number)
     if outdated:
         return Badge(tr(word) + _count(candidate), tr("tests changed"), icon, "muted", best)
     return Badge(tr(word) + _count(candidate), tr("best") if best else note, icon, tone, best)

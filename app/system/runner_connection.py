@@ -10,7 +10,7 @@ from typing import Protocol
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from engine.contract import BasslineError
-from engine.runner.protocol import Answer, CancelTests, Isolation, RunTests
+from engine.runner.protocol import Answer, CancelTests, Isolation, Observe, RunTests
 
 
 class WindowRunner(Protocol):
@@ -19,6 +19,8 @@ class WindowRunner(Protocol):
     def probe(self) -> None: ...
 
     def test(self, test: RunTests) -> None: ...
+
+    def observe(self, request: Observe) -> None: ...
 
     def cancel(self, id: str) -> None: ...
 
@@ -43,7 +45,7 @@ class RunnerConnection(QObject):
         self._closed = False
         self._arrived.connect(self._pass_on, Qt.ConnectionType.QueuedConnection)
 
-    def send(self, request: RunTests | CancelTests) -> bool:
+    def send(self, request: RunTests | CancelTests | Observe) -> bool:
         """False, and ``failed`` says why, when no test can be run."""
         try:
             if isinstance(request, CancelTests):
@@ -53,7 +55,10 @@ class RunnerConnection(QObject):
             if self._runner is None:
                 self._runner = self._open_runner(self._arrived.emit)
                 self._runner.probe()
-            self._runner.test(request)
+            if isinstance(request, Observe):
+                self._runner.observe(request)
+            else:
+                self._runner.test(request)
         except BasslineError as error:
             self.failed.emit(str(error))
             return False

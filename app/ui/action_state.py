@@ -135,6 +135,16 @@ def needs_best(now: ActionState) -> str:
     return "" if now.has_best else "No candidate has finished yet."
 
 
+def compare_behaviour(now: ActionState) -> str:
+    if now.past:
+        return _PAST
+    if not now.may_run_code:
+        return "Running code is switched off in the settings."
+    if now.running:
+        return "The run is still going on."
+    return "" if now.finished >= 2 else "There are no two finished candidates yet."
+
+
 def needs_two(now: ActionState) -> str:
     return "" if now.candidates >= 2 else "There are no two candidates yet."
 

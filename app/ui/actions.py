@@ -149,6 +149,22 @@ ACTIONS: tuple[Action, ...] = (
             remembered=True,
         ),
         Action(
+            "ask",
+            "Ask which is right",
+            "Call the candidates with the same inputs and ask where they differ; to the question, if there is one",
+            "F9",
+            blocked=action_state.compare_behaviour,
+            separated=True,
+        ),
+        Action(
+            "ask_by_itself",
+            "Ask where they differ",
+            "After a run without tests, compare what the candidates do and ask which result is right",
+            checkable=True,
+            remembered=True,
+            on=True,
+        ),
+        Action(
             "until_pass",
             "Until one passes",
             "Keep trying further candidates, repairs and larger local models until one passes its tests",

@@ -19,6 +19,7 @@ from app.controllers.palette import PaletteController
 from app.controllers.preferences import PreferencesController
 from app.controllers.preload import PreloadController
 from app.controllers.prompt import PromptController
+from app.controllers.questions import QuestionController
 from app.controllers.runs import RunController
 from app.controllers.save import SaveController
 from app.controllers.search import SearchController
@@ -64,6 +65,7 @@ class MainController(QObject):
         self.runner = RunnerConnection(open_runner, self)
         self.running = RunController(self.loading, self.runner, self._test_policy, window.tests.text, self)
         self.tests = TestingConsent(window, self.running, self.runner, self)
+        self.questions = QuestionController(window, self.running, self.runner, self._may_run_code, self)
         self.searching = SearchController(window, self.loading, self.running, self)
         self.preparing = PreloadController(window, self.loading, self)
         self.fitting = MemoryFitController(window, self.loading, self)
@@ -274,9 +276,12 @@ class MainController(QObject):
         self.saving.editor = self.preferences.settings.editor
         self.showing.refresh()
 
+    def _may_run_code(self) -> bool:
+        return self.preferences.settings.run_code
+
     def _test_policy(self) -> TestPolicy:
         """What the user wants now; nothing runs by itself where that is switched off."""
-        allowed = self.preferences.settings.run_code
+        allowed = self._may_run_code()
         return TestPolicy(*(allowed and self.window.is_on(toggle) for toggle in TOGGLES))
 
     def situation(self) -> ActionState:

@@ -26,10 +26,11 @@ _ERRORS = frozenset(
 
 @dataclass(frozen=True)
 class Solution:
-    """A candidate to compare: its code, and the mean log-probability of its tokens, if known."""
+    """A candidate to compare: its code, the mean log-probability of its tokens, if known, and its whole answer."""
 
     code: str
     mean_logprob: float | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,10 @@ class Elicitation:
     ):
         """``extra``: inputs that a model wrote; ``suggested``: tests that it wrote."""
         self.solutions = {number: s for number, s in solutions.items() if s.code.strip()}
-        self.target = find_target(prompt, tests, [s.code for s in self.solutions.values()])
-        gathered = gather(self.target, prompt, tests, extra)
+        codes = [s.code for s in self.solutions.values()]
+        self.target = find_target(prompt, tests, codes)
+        shown = suggestions.calls([s.text for s in self.solutions.values()] + codes, self.target)
+        gathered = gather(self.target, prompt, tests, [*extra, *shown], codes)
         self.suggested = list(suggested)
         self._compared = len(gathered.inputs)  # those behind are only for suggested tests
         more = [s.given for s in suggested if s.given not in gathered.inputs]
@@ -117,6 +120,10 @@ class Elicitation:
                 doubt = sum(not _fits(seen[at], wanted) for at, wanted in self._examples())
                 found[number] = Observed(seen[: self._compared], solution.mean_logprob, doubt)
         return found
+
+    def outcomes_of(self, number: int) -> tuple[Outcome, ...]:
+        """What a candidate did on every input, also on those of suggested tests; empty where it was not observed."""
+        return self._outcomes.get(self.solutions[number].code, ())
 
     @property
     def open(self) -> dict[int, Observed]:
@@ -222,8 +229,9 @@ class Elicitation:
         note = f" {unstable} of them give something else each time they are called." if unstable else ""
         if len(behaviours(candidates)) > 1:
             return f"The candidates differ only where no question can be asked.{note}"
+        agreed = sum(all(c.outcomes[at].decides for c in candidates.values()) for at in range(self._compared))
         many = (
-            f"all agree on {self._compared} inputs"
+            f"all agree on {agreed} inputs"
             if len(candidates) > 1
             else f"one candidate was tried on {self._compared} inputs"
         )

@@ -18,7 +18,10 @@ _WORDS = {
 }
 # Mistakes in a program rather than answers to an input.
 _MISHAPS = frozenset(
-    ("TypeError", "AttributeError", "NameError", "UnboundLocalError", "RecursionError", "MemoryError", "ImportError")
+    """
+    TypeError AttributeError NameError UnboundLocalError RecursionError MemoryError ImportError ModuleNotFoundError
+    KeyError IndexError ZeroDivisionError
+    """.split()  # noqa: SIM905
 )
 
 

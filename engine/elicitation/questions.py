@@ -9,7 +9,7 @@ from engine.elicitation.groups import Candidates, Reply, replies
 from engine.elicitation.inputs import EDGE, MODEL, NEAR, PROMPT, TESTS, TYPES, Input
 
 # How much an answer on an input of this origin is worth: a made-up extreme may be nothing that anybody meant.
-_TRUST = {TESTS: 1.0, PROMPT: 1.0, NEAR: 1.0, MODEL: 0.95, EDGE: 0.7, TYPES: 0.8}
+_TRUST = {TESTS: 1.0, PROMPT: 1.0, MODEL: 0.9, NEAR: 0.6, TYPES: 0.5, EDGE: 0.4}
 _MISHAPS = 0.5  # how much a question loses that turns wholly on candidates' mistakes
 _READABLE = 80  # characters; a question twice as long is worth half
 _MOST_CHOICES = 4

@@ -89,7 +89,7 @@ def _asserts(text: str) -> Iterator[ast.Assert]:
 
 
 def _statements(text: str) -> Iterator[ast.stmt]:
-    """Of the whole, or line by line where it does not parse: an answer may be cut short."""
+    """Of the whole, or line by line where it does not parse: an answer may be prose, or cut short."""
     tree = parse_python(text)
     if tree is not None:
         yield from tree.body

@@ -40,9 +40,9 @@ class Candidate:
     ``state``: queued, running, done, cut, stopped or failed. ``test_state``: not run, queued, running, passed,
     passed by its own ==, failed, timed out, killed, tampered, needs consent or error. ``same_as`` names an earlier
     candidate with the same code, ``group`` the first of all that say the same; ``fails_like`` an earlier one with other
-    code that fails in the same way. ``mean_logprob`` is the target's own; ``started_s`` and ``finished_s`` are None
-    until then. ``around``: the text that the answer goes on from, and the text it leads to, where it is no chat's; they
-    are part of its code.
+    code that fails in the same way, ``behaves_like`` one that did the same on every input. ``mean_logprob`` is the
+    target's own; ``started_s`` and ``finished_s`` are None until then. ``around``: the text that the answer goes on
+    from, and the text it leads to, where it is no chat's; they are part of its code.
     """
 
     number: int
@@ -61,6 +61,7 @@ class Candidate:
     tests_total: int = 0
     same_as: Likeness | None = None
     fails_like: Likeness | None = None
+    behaves_like: Likeness | None = None
     group: int = 0
     around: tuple[str, str] = ("", "")
     origin: Origin = ONCE
@@ -109,6 +110,9 @@ class Candidate:
     def likeness(self) -> str:
         """Whom it is like, and by which rule: "same AST as 4", "fails the same tests as 2"; empty if like none."""
         like = self.same_as or self.fails_like
+        if like is None and self.behaves_like is not None:
+            reason, _, inputs = self.behaves_like.reason.partition(" on ")
+            return f"{reason} as {self.behaves_like.number} on {inputs}"
         return f"{like.reason} as {like.number}" if like else ""
 
     @property

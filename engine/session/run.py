@@ -21,8 +21,9 @@ from engine.contract import (
     TextAdded,
 )
 from engine.contract.request import MAX_CANDIDATES
+from engine.elicitation.elicitation import Standing
 from engine.runner.report import Report
-from engine.selection.grouping import Fingerprint, first_alike, groups, same_failure
+from engine.selection.grouping import Fingerprint, Likeness, first_alike, groups, same_failure
 from engine.selection.ranking import RankedCandidate, rank
 from engine.selection.variety import offer_of_heat
 from engine.session.candidate import ONCE, Candidate, Origin, around, as_dict, test_state
@@ -65,6 +66,8 @@ class Run:
         self.totals: StepDone | None = None
         self.metrics: Metrics | None = None
         self.first_passing_s: float | None = None
+        self.standings: dict[int, Standing] = {}  # by what the candidates do on inputs; empty where nobody looked
+        self.behaviour: dict[str, Any] | None = None  # the same for --json
         self.decisions: list[dict[str, Any]] = []  # of a search, as session/search.py records them
         self._fingerprints: dict[int, Fingerprint] = {}
         self._tests_on_their_way: dict[str, int] = {}  # name -> candidate
@@ -278,6 +281,16 @@ class Run:
             earlier = ((n, other.report) for n, other in failing[:at] if other.report is not None)
             candidate.fails_like = same_failure(candidate.report, earlier)
 
+    # What they do.
+
+    def compared(self, standings: dict[int, Standing], record: dict[str, Any] | None = None) -> None:
+        """Candidates were called with the same inputs: it ranks them, and tells who is like whom."""
+        self.standings, self.behaviour = standings, record
+        for number, standing in standings.items():
+            first = min(standing.group)
+            reason = f"same behaviour on {standing.inputs} inputs"
+            self.candidates[number].behaves_like = Likeness(first, reason) if first != number else None
+
     # What comes of it.
 
     def ranking(self) -> list[int]:
@@ -285,11 +298,14 @@ class Run:
         alike = groups(self._fingerprints)
         return rank(
             [
-                RankedCandidate(number, c.state, alike[number], c.mean_logprob, c.report)
+                RankedCandidate(number, c.state, alike[number], c.mean_logprob, c.report, self._standing(number))
                 for number, c in self.candidates.items()
                 if number in alike
             ]
         )
+
+    def _standing(self, number: int) -> tuple[float, ...]:
+        return self.standings[number].key if number in self.standings else ()
 
     def best(self) -> int | None:
         return next(iter(self.ranking()), None)
@@ -305,6 +321,7 @@ class Run:
         return {
             "candidates": [as_dict(c) for _, c in sorted(self.candidates.items())],
             "metrics": self._metrics_dict(),
+            **({"behaviour": self.behaviour} if self.behaviour is not None else {}),
             **({"decisions": self.decisions} if self.decisions else {}),
         }
 

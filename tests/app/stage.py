@@ -15,7 +15,17 @@ from app.widgets.main_window import MainWindow
 from app.window.controller import MainController
 from app.window.start import build
 from engine.contract import Engine, ModelChoice
-from engine.runner.protocol import Answer, ConsentNeeded, Isolation, RunTests, TestFinished, TestProgress, TestStarted
+from engine.runner.protocol import (
+    Answer,
+    ConsentNeeded,
+    Isolation,
+    Observe,
+    Observed,
+    RunTests,
+    TestFinished,
+    TestProgress,
+    TestStarted,
+)
 from engine.runner.report import Report, TestResult
 from engine.scripted import HandClock, Script, ScriptedEngine, from_texts
 
@@ -54,6 +64,8 @@ class RehearsedRunner:
     judge: Callable[[RunTests], Report] = verdict_by_subtraction
     sealed: bool = True
     hold: bool = False
+    behave: Callable[[Observe], Answer] = lambda request: Observed(request.id, (), "nothing is observed here")
+    observed: list[Observe] = field(default_factory=list)
     heard: list[RunTests] = field(default_factory=list)
     held: list[RunTests] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
@@ -80,6 +92,13 @@ class RehearsedRunner:
     def cancel(self, id: str) -> None:
         self.cancelled.append(id)
         self.answer(TestFinished(id, Report("infra", "split", why="cancelled")))
+
+    def observe(self, request: Observe) -> None:
+        self.observed.append(request)
+        if not self.sealed and not request.consent:
+            self.answer(ConsentNeeded(request.id, "There is no sandbox here."))
+        else:
+            self.answer(self.behave(request))
 
     def close(self) -> None:
         self.closed = True
@@ -137,6 +156,7 @@ class Stage:
         )
         self.window: MainWindow = self.controller.window
         self.window.bar.choose_model("scripted")
+        self.window.actions_by_id["ask_by_itself"].setChecked(False)
         self.window.actions_by_id["test_as_finished"].setChecked(as_finished)  # most tests say themselves when
 
     def _open_engine(self, choice: ModelChoice) -> Engine:

@@ -29,7 +29,7 @@ def texts(inputs: list[Input]) -> list[str]:
         ("for a, b in [(1, 2), (3, 4)]:\n    assert f(a) == b\n", ["f(1)", "f(3)"]),
         ("def check(candidate):\n    assert candidate(-5) == 1\n", ["f(-5)"]),
         (
-            "from unittest import TestCase\nclass T(TestCase):\n    def test(self):\n        self.assertEqual(f('q'), 1)\n",
+            "from unittest import *\nclass T(TestCase):\n    def test(self):\n        self.assertEqual(f('q'), 1)\n",
             ["f('q')"],
         ),
         (">>> f((1,))\n2\n", ["f((1,))"]),

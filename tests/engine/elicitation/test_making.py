@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from engine.elicitation.by_type import by_type, of_annotation
+from engine.elicitation.constants import constants
 from engine.elicitation.gathering import MOST, gather
 from engine.elicitation.inputs import EDGE, LONGEST, NEAR, PROMPT, TYPES, Input
 from engine.elicitation.mutation import mutated
@@ -89,6 +90,26 @@ def test_a_parameter_without_annotation_is_known_by_its_name(name: str, kind: ty
 
 def test_a_function_without_parameters_is_called_once() -> None:
     assert [given.text for given in by_type("f", [], 10)] == ["f()"]
+
+
+ROMAN = "def f(s):\n    return {'I': 1, 'IV': 4, 'X': 10}[s] if s != 'MC' else 99\n"
+
+
+def test_literals_of_the_code_are_a_dictionary_for_inputs_where_nothing_else_is_known() -> None:
+    assert constants([ROMAN, ROMAN, "x = 'only once, and much too long for an input'\n"]) == (
+        ["I", "X", "IV", "MC"],
+        [1, 4, 10, 99],
+    )
+    target = Target(FUNCTION, "f", (Parameter("s"),))
+    found = [arguments(given)[0] for given in gather(target, "Write f.", "", codes=[ROMAN]).inputs]
+    assert {"I", "IV", "X", "MC"} <= set(found)
+    assert any(len(text) > 2 and set(text) <= set("IVXMC") for text in found)
+
+
+def test_numbers_of_the_code_are_limits_that_examples_are_moved_to() -> None:
+    code = "def f(n):\n    return n > 17\n"
+    found = gather(Target(FUNCTION, "f", (Parameter("n"),)), "f(3)", "", codes=[code]).inputs
+    assert {16, 17, 18} <= {arguments(given)[0] for given in found}
 
 
 STACK = Target(CLASS, "Stack", (Parameter("capacity", "int"),), {"push": (Parameter("x"),), "pop": (), "size": ()})

@@ -1,0 +1,150 @@
+"""Questions about what candidates do, on the terminal: which of several results is right."""
+
+import sys
+from collections.abc import Iterator
+from typing import Protocol
+
+from app.cli.interrupts import on_interrupt
+from app.cli.output import put, shown
+from engine.contract import BadRequest, Request
+from engine.elicitation import model_prompts, suggestions
+from engine.elicitation.answers import Answer, NotWritable, with_answer
+from engine.elicitation.elicitation import Elicitation, Solution
+from engine.elicitation.questions import Question
+from engine.elicitation.suggestions import Ranked
+from engine.elicitation.target import NothingToAsk
+from engine.runner.protocol import Observe, Observed
+from engine.session.run import Run
+
+NEEDS_TERMINAL = (
+    "--ask puts questions on a terminal, and there is none here; leave it out, or use --compare for groups and inputs."
+)
+_DOES_NOT_MATTER, _STOP = ("d", "does not matter"), ("q", "quit")
+
+
+class Helpers(Protocol):
+    """What a comparison needs of the run's surroundings."""
+
+    def observe(self, requests: list[Observe]) -> Iterator[Observed]:
+        """The answers to ``requests``, in any order."""
+
+    def generate(self, request: Request, name: str) -> list[str]:
+        """What the model of the run writes, without touching the run."""
+
+    def note(self, sentence: str) -> None:
+        """Something a user should read."""
+
+
+def check_terminal() -> None:
+    """Raises BadRequest before anything is generated for questions that nobody could answer."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise BadRequest(NEEDS_TERMINAL)
+
+
+class Comparison:
+    """Compares the candidates of a run that has ended, and ranks them; ``ask`` asks which results are right."""
+
+    def __init__(self, run: Run, helpers: Helpers, consent: bool = False, environment: str = ""):
+        self._run, self._helpers = run, helpers
+        self._consent, self._environment = consent, environment
+        self.elicitation: Elicitation | None = None
+
+    def compare(self, suggest: bool = False) -> None:
+        """``suggest``: the model writes tests as well. Says why where there is nothing to compare."""
+        run = self._run
+        solutions = {
+            number: Solution(c.code, c.mean_logprob, c.text)
+            for number, c in sorted(run.candidates.items())
+            if c.state in ("done", "cut") and c.code.strip() and c.block.maybe_python
+        }
+        try:
+            elicitation = Elicitation(run.request.prompt, run.tests, solutions)
+            if suggest:
+                elicitation = self._with_suggestions(elicitation, solutions)
+        except NothingToAsk as why:
+            self._helpers.note(str(why))
+            run.compared({}, {"inputs": 0, "note": str(why)})
+            return
+        self.elicitation = elicitation
+        for answer in self._helpers.observe(elicitation.requests("compare", self._consent, self._environment)):
+            elicitation.take(answer)
+        self._tell()
+
+    def _with_suggestions(self, elicitation: Elicitation, solutions: dict[int, Solution]) -> Elicitation:
+        run, target = self._run, elicitation.target
+        if not model_prompts.askable(target):
+            self._helpers.note("Tests are suggested for functions only; the candidates are compared without.")
+            return elicitation
+        texts = self._helpers.generate(model_prompts.for_asserts(run.request, target), "suggest")
+        suggested = suggestions.read(texts, target)
+        return Elicitation(run.request.prompt, run.tests, solutions, suggestions.calls(texts, target), suggested)
+
+    def _tell(self) -> None:
+        assert self.elicitation is not None
+        self._run.compared(self.elicitation.standings(), self.elicitation.record())
+
+    def ask(self) -> str:
+        """The tests with the answers in them; those that there were, where none was given."""
+        tests, elicitation = self._run.tests, self.elicitation
+        while elicitation is not None and (question := elicitation.question()) is not None:
+            try:
+                with on_interrupt(_stop):
+                    answer = self._answer(elicitation, question)
+            except (EOFError, _Stopped):
+                break
+            if answer is not None:
+                try:
+                    tests = with_answer(tests, answer)
+                except NotWritable as why:
+                    self._helpers.note(str(why))
+                    answer = None
+            elicitation.keep(question, answer)
+            self._tell()
+        if elicitation is not None and elicitation.question() is None:
+            self._helpers.note(elicitation.sentence)
+        return tests
+
+    def _answer(self, elicitation: Elicitation, question: Question) -> Answer | None:
+        """None: it does not matter. Raises EOFError and _Stopped where no more is to be asked."""
+        put(sys.stderr, shown(f"\n{question.sentence}\n"))
+        for number, choice in enumerate(question.choices, 1):
+            put(sys.stderr, shown(f"  {number}  {choice.text}\n"))
+        put(sys.stderr, "  d  it does not matter\n  q  no more questions\n  or type what is right (= 2 for a number)\n")
+        while True:
+            put(sys.stderr, "> ")
+            line = sys.stdin.readline()
+            if not line:
+                raise EOFError
+            words = line.strip()
+            if words.lower() in _STOP:
+                raise _Stopped
+            if words.lower() in _DOES_NOT_MATTER:
+                return None
+            if words.isdigit() and 1 <= int(words) <= len(question.choices):
+                return elicitation.choose(question, int(words) - 1)
+            try:
+                return elicitation.another(question, words.removeprefix("="))
+            except ValueError as why:
+                put(sys.stderr, f"{why}\n")
+
+
+class _Stopped(Exception):
+    """The user wants no more questions."""
+
+
+def _stop() -> None:
+    raise _Stopped
+
+
+def suggested_file(offered: list[Ranked], tests: str = "") -> str:
+    """Suggested tests as a file: each is for the user to look at, so it says who agrees."""
+    lines = ["# Suggested by the model, and not looked at by anybody: keep what is right.\n"]
+    for entry in offered:
+        given, outcome = entry.suggestion.given, entry.suggestion.outcome
+        try:
+            text = with_answer("", Answer(given, outcome))
+        except NotWritable:
+            continue
+        agree = ", ".join(map(str, entry.members))
+        lines.append(f"\n# suggested; candidates {agree} agree\n{text}")
+    return "".join(lines)
