@@ -61,6 +61,8 @@ class Comparison:
             elicitation = Elicitation(run.request.prompt, run.tests, solutions)
             if suggest:
                 elicitation = self._with_suggestions(elicitation, solutions)
+            elif not elicitation.written and model_prompts.askable(elicitation.target):
+                elicitation = self._with_calls(elicitation, solutions)
         except NothingToAsk as why:
             self._helpers.note(str(why))
             run.compared({}, {"inputs": 0, "note": str(why)})
@@ -69,6 +71,12 @@ class Comparison:
         for answer in self._helpers.observe(elicitation.requests("compare", self._consent, self._environment)):
             elicitation.take(answer)
         self._tell()
+
+    def _with_calls(self, elicitation: Elicitation, solutions: dict[int, Solution]) -> Elicitation:
+        """Nobody wrote an input, and made-up ones say little: the model is asked for calls."""
+        run, target = self._run, elicitation.target
+        texts = self._helpers.generate(model_prompts.for_calls(run.request, target), "calls")
+        return Elicitation(run.request.prompt, run.tests, solutions, suggestions.calls(texts, target))
 
     def _with_suggestions(self, elicitation: Elicitation, solutions: dict[int, Solution]) -> Elicitation:
         run, target = self._run, elicitation.target

@@ -11,7 +11,7 @@ from engine.elicitation.examples import Example
 from engine.elicitation.expressions import UNKNOWN, literal
 from engine.elicitation.gathering import Gathered, gather
 from engine.elicitation.groups import Observed, agreement, behaviours, replies
-from engine.elicitation.inputs import Input
+from engine.elicitation.inputs import MODEL, PROMPT, TESTS, Input
 from engine.elicitation.outcomes import Outcome, printed
 from engine.elicitation.questions import Question, next_question
 from engine.elicitation.suggestions import Ranked, Suggestion
@@ -78,6 +78,11 @@ class Elicitation:
         self.problem = ""  # why nothing could be observed
         self._outcomes: dict[str, tuple[Outcome, ...]] = {}  # by code
         self._waiting: dict[str, str] = {}  # name of a request -> code
+
+    @property
+    def written(self) -> bool:
+        """Whether an input is by the user or by a model, and not only made up from types."""
+        return any(given.origin in (TESTS, PROMPT, MODEL) for given in self.inputs[: self._compared])
 
     # What is to be observed.
 

@@ -8,7 +8,7 @@ from engine.elicitation.constants import with_constants
 from engine.elicitation.examples import Example, from_prompt, from_tests, setup_of
 from engine.elicitation.expressions import UNKNOWN
 from engine.elicitation.inputs import Input, distinct
-from engine.elicitation.mutation import mutated
+from engine.elicitation.mutation import mutated, outside_marked
 from engine.elicitation.program_inputs import of_program
 from engine.elicitation.sequences import of_class
 from engine.elicitation.target import CLASS, PROGRAM, Target
@@ -53,4 +53,6 @@ def _made(target: Target, known: Sequence[Input], codes: Sequence[str], most: in
     of_type = [] if known else by_type(target.name, target.parameters, most // 2)
     limits = distinct(with_constants(known or of_type, codes), most // 2 if of_type else most // 8)
     changed = mutated(known or of_type, most)
-    return distinct([*of_type, *limits, *changed], most) if of_type else [*changed[: most - len(limits)], *limits]
+    if of_type:
+        return distinct([*of_type, *limits, *changed], most)
+    return outside_marked([*changed[: most - len(limits)], *limits], known)

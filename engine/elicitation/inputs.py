@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 # Where an input comes from, the most trustworthy first: the user's tests, the prompt, a small change of one of these,
-# the model, a change to an extreme (empty, negative, large), and values made up from types alone.
-TESTS, PROMPT, NEAR, MODEL, EDGE, TYPES = ORIGINS = ("tests", "prompt", "near", "model", "edge", "types")
+# the model, a change to an extreme (empty, large), one to zero or below where all known numbers are above, and values
+# made up from types alone.
+TESTS, PROMPT, NEAR, MODEL, EDGE, FAR, TYPES = ORIGINS = ("tests", "prompt", "near", "model", "edge", "far", "types")
 LONGEST = 300  # characters of an input; a longer one is no question that somebody would read
 
 

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from engine.elicitation.inputs import EDGE, NEAR, Input, distinct, literals
+from engine.elicitation.inputs import EDGE, FAR, NEAR, Input, distinct, literals
 
 _LONGEST = 120  # characters of an argument that is made here
 _CHANGES = 90  # tries of a small change, shared by all known inputs
@@ -35,6 +35,30 @@ def mutated(known: Sequence[Input], most: int) -> list[Input]:
     seen = set(known)
     in_turn = [given for pair in _in_turn(found, extremes) for given in pair if given not in seen]
     return distinct(in_turn, most)
+
+
+def outside_marked(inputs: Sequence[Input], known: Sequence[Input]) -> list[Input]:
+    """``inputs``, of which those with a number at zero or below are FAR where all ``known`` numbers are above."""
+    lowest = _lowest(known)
+    return [
+        given.from_(FAR) if given.origin in (NEAR, EDGE) and any(map(_sinks, _lowest([given]), lowest)) else given
+        for given in inputs
+    ]
+
+
+def _sinks(number: float | None, known: float | None) -> bool:
+    return number is not None and known is not None and number <= 0 < known
+
+
+def _lowest(inputs: Sequence[Input]) -> list[float | None]:
+    """The lowest number in each argument, over all inputs."""
+    found: list[float | None] = []
+    for given in inputs:
+        for at, value in enumerate(literals(given.calls[0].arguments) or ()):
+            numbers = [leaf for _, leaf in _leaves(value) if type(leaf) in (int, float)]
+            found += [None] * (at + 1 - len(found))
+            found[at] = min([*numbers, *(n for n in found[at : at + 1] if n is not None)], default=None)
+    return found
 
 
 def _in_turn(near: Sequence[Input], extremes: Sequence[Input]) -> Iterator[list[Input]]:

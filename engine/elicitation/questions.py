@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from engine.elicitation import values
 from engine.elicitation.groups import Candidates, Reply, replies
-from engine.elicitation.inputs import EDGE, MODEL, NEAR, PROMPT, TESTS, TYPES, Input
+from engine.elicitation.inputs import EDGE, FAR, MODEL, NEAR, PROMPT, TESTS, TYPES, Input
 
 # How much an answer on an input of this origin is worth: a made-up extreme may be nothing that anybody meant.
-_TRUST = {TESTS: 1.0, PROMPT: 1.0, MODEL: 0.9, NEAR: 0.6, TYPES: 0.5, EDGE: 0.4}
+_TRUST = {TESTS: 1.0, PROMPT: 1.0, MODEL: 0.9, NEAR: 0.6, TYPES: 0.5, EDGE: 0.4, FAR: 0.15}
 _MISHAPS = 0.5  # how much a question loses that turns wholly on candidates' mistakes
 _READABLE = 80  # characters; a question twice as long is worth half
 _MOST_CHOICES = 4

@@ -40,6 +40,8 @@ class TwoScripts(ScriptedEngine):
     def submit(self, message: Any) -> None:
         if getattr(message, "run", "") == "suggest":
             self.script = from_texts([fenced(ASSERTS)], chunk=200)
+        elif getattr(message, "run", "") == "calls":
+            self.script = from_texts([fenced("double(21)\nprint(double(-8))\ndouble(open('x'))\n")], chunk=200)
         super().submit(message)
 
 
@@ -98,6 +100,16 @@ def test_suggested_tests_order_the_candidates_and_are_saved_as_suggestions(
     assert all(candidate["tests"] is None for candidate in printed["candidates"])  # a suggestion makes nothing green
     assert generate("--suggest-tests", str(file)) == 2
     assert "exists already" in capsys.readouterr().err
+
+
+@pytest.mark.sandbox
+@needs_boxes
+@pytest.mark.usefixtures("scripted")
+def test_where_nobody_wrote_an_input_the_model_is_asked_for_calls(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["-n", "4", "--no-history", "--progress", "none", "--compare", "--json"]
+    assert main(["generate", "Write double.", *options]) == 0
+    splitting = json.loads(capsys.readouterr().out)["behaviour"]["splitting_inputs"]
+    assert [entry["input"] for entry in splitting if entry["origin"] == "model"] == ["double(21)", "double(-8)"]
 
 
 @pytest.mark.usefixtures("scripted")

@@ -8,7 +8,7 @@ import pytest
 from engine.elicitation.by_type import by_type, of_annotation
 from engine.elicitation.constants import constants
 from engine.elicitation.gathering import MOST, gather
-from engine.elicitation.inputs import EDGE, LONGEST, NEAR, PROMPT, TYPES, Input
+from engine.elicitation.inputs import EDGE, FAR, LONGEST, NEAR, PROMPT, TYPES, Input
 from engine.elicitation.mutation import mutated
 from engine.elicitation.program_inputs import of_program
 from engine.elicitation.sequences import of_class
@@ -51,6 +51,16 @@ def test_arguments_of_examples_are_mixed_and_those_that_are_no_literals_left_alo
     ]
     found = {tuple(arguments(given)) for given in mutated(rows, 60)}
     assert {(1, "b"), (5, "a")} & found
+
+
+def test_numbers_below_all_known_ones_are_marked_as_far_from_what_is_meant() -> None:
+    target = Target(FUNCTION, "f", (Parameter("n"), Parameter("xs")))
+    positive = {given.text: given.origin for given in gather(target, "f(3, [5, 1]) and f(4, [2])", "").inputs}
+    assert positive["f(0, [5, 1])"] == positive["f(3, [0, 1])"] == FAR
+    assert positive["f(3, [])"] == EDGE
+    assert all(origin != FAR for text, origin in positive.items() if "0" not in text and "-" not in text)
+    both = gather(target, "f(-3, [-5, 0]) and f(0, [2])", "").inputs
+    assert FAR not in {given.origin for given in both}
 
 
 def test_no_input_is_longer_than_somebody_would_read() -> None:

@@ -41,6 +41,7 @@ def test_asserts_about_literals_are_read(text: str, found: list[tuple[str, objec
             "assert f([i for i in range(3)]) == 1",
             "(",
         ),
+        *("assert f(sorted([2, 1])) == 1", "assert f(x=range(3)) == 1"),
         *("assert f(1) == len('ab')", "assert f(x=open('a')) == 1", "assert f(*[1]) == 2", "assert 1 == 1", "\x00"),
     ],
 )

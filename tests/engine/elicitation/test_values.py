@@ -76,6 +76,11 @@ def test_the_same_is_what_an_equality_would_find(one: object, other: object) -> 
     assert same(encode(one), encode(other))
 
 
+def test_a_set_is_the_same_in_whatever_order_it_comes() -> None:
+    assert same(["set", 1, "a", ["tuple", 2]], ["frozenset", ["tuple", 2], 1, "a"])
+    assert not same(["set", 1, 2], ["set", 2, 3])
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
