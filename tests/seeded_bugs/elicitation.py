@@ -6,7 +6,7 @@ _PURE = "tests/engine/elicitation/test_"
 
 BUGS = (
     Bug(
-        "set-order",
+        "unordered-sets",
         "two sets in different order are different results",
         "engine/elicitation/values.py",
         'if kind in ("set", "dict"):',
