@@ -7,8 +7,16 @@ BUGS = (
         "rank-alike-first",
         "equal code counts before whether a candidate ended by itself",
         "engine/selection/ranking.py",
-        "            _STATES[entry.state],\n            entry.alike,",
-        "            entry.alike,\n            _STATES[entry.state],",
+        "            _STATES[entry.state],\n            entry.standing,\n            entry.alike,",
+        "            entry.alike,\n            _STATES[entry.state],\n            entry.standing,",
+        ("tests/engine/selection/test_ranking.py",),
+    ),
+    Bug(
+        "rank-text-first",
+        "equal text counts before what candidates do",
+        "engine/selection/ranking.py",
+        "            entry.standing,\n            entry.alike,",
+        "            entry.alike,\n            entry.standing,",
         ("tests/engine/selection/test_ranking.py",),
     ),
     Bug(

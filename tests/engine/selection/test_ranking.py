@@ -72,3 +72,11 @@ def test_order(best_first: list[RankedCandidate]) -> None:
 
 def test_nobody() -> None:
     assert rank([]) == []
+
+
+def test_what_candidates_do_comes_before_equal_text_and_after_tests() -> None:
+    alike = RankedCandidate(1, "done", alike=3, mean_logprob=-0.1, standing=(0.0, 1.0))
+    behaving = RankedCandidate(2, "done", alike=1, mean_logprob=-0.9, standing=(0.0, 4.0))
+    unseen = RankedCandidate(3, "done", alike=5, mean_logprob=-0.1)
+    passed = RankedCandidate(4, "done", alike=1, mean_logprob=-2.0, report=Report("pass", "split"))
+    assert rank([alike, behaving, unseen, passed]) == [4, 2, 1, 3]
