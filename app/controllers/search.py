@@ -9,6 +9,7 @@ from app.controllers.model_load import ModelLoadController
 from app.controllers.runs import RunController
 from app.system.tasks import Task
 from app.ui.words import tr
+from app.widgets.candidate_page import TEST_LOG
 from app.widgets.main_window import MainWindow
 from app.widgets.notice import Choice
 from engine.contract import BadRequest, BasslineError, ModelChoice, RunFinished
@@ -35,7 +36,7 @@ class SearchController(QObject):
         runs.searched.connect(self._offer)
         runs.finished.connect(self._offer_after_tests)
         runs.tests_changed.connect(self._offer_after_tests)
-        self._offered: Run | None = None
+        self._offered: tuple[Run, str, int] | None = None
         self._decide: Callable[[bool], None] | None = None  # while the question about a larger model stands
         window.notice.left.connect(lambda: self._answer(False))
 
@@ -58,7 +59,7 @@ class SearchController(QObject):
     def fix_best(self) -> None:
         run = self._runs.run
         if run is not None and (best := best_failing(run)) is not None:
-            self._window.page.choose(best.number)
+            self._window.page.open(best.number)
             self._runs.repair(best.number, BATCH, secrets.randbelow(2**31), self._choice())
 
     def close(self) -> None:
@@ -115,16 +116,18 @@ class SearchController(QObject):
 
     @Slot(object)
     def _offer(self, run: Run) -> None:
-        """Once per run and tests, when all its candidates were tested and none passed."""
+        """Once for the same candidates and tests, when all were tested and none passed."""
         tested = [c for c in run.candidates.values() if c.report is not None]
-        if not tested or any(c.passed for c in tested) or self._offered is run or run.next_to_test():
+        this = run, run.tests, len(run.candidates)
+        if not tested or any(c.passed for c in tested) or self._offered == this or run.next_to_test():
             return
-        self._offered = run
+        self._offered = this
         best = best_failing(run)
         choices = [(tr("Go on until one passes"), self.go_on)]
         if best is not None:
             choices.append((tr("Fix the best one"), self.fix_best))
-            self._window.page.choose(best.number)
+            if not self._window.page.in_use:
+                self._window.page.open(best.number, TEST_LOG)
         if (larger := self._next_model()) is not None:
             choices.append((tr("Use {title}").format(title=self._window.bar.title_of(larger)), self._use_larger))
         words = tr("None of {n} candidates passes its tests.").format(n=len(run.candidates))

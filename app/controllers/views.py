@@ -40,7 +40,7 @@ class ViewController(QObject):
         loading.staged.connect(self._stage)
         loading.drained.connect(self._drained)
         running.in_view.connect(self._in_view)
-        running.began.connect(self._forget_speed)  # its clock starts over
+        running.began.connect(self._began)
         running.applied.connect(self._note)
         running.finished.connect(self._finished)
         running.changed.connect(self.refresh)
@@ -95,6 +95,11 @@ class ViewController(QObject):
         self._window.page.start()
         self._window.show_candidates(True)
         self._window.status.offer()
+
+    @Slot(object)
+    def _began(self, run: Run) -> None:
+        self._forget_speed()  # its clock starts over
+        self._window.page.go_on()
 
     @Slot()
     def _forget_speed(self) -> None:

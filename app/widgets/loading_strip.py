@@ -37,7 +37,7 @@ class LoadingStrip(QFrame):
         self._cancel.setAutoDefault(False)
         self._cancel.clicked.connect(self._give_up)
         row = QHBoxLayout(self)
-        row.setContentsMargins(12, 5, 6, 5)
+        row.setContentsMargins(12, 1, 6, 1)
         row.setSpacing(12)
         row.addWidget(self._stage)
         row.addWidget(self._bar, 1)

@@ -1,6 +1,8 @@
 """What the tests said about one candidate."""
 
-from PySide6.QtWidgets import QPlainTextEdit, QVBoxLayout, QWidget
+from collections.abc import Sequence
+
+from PySide6.QtWidgets import QPlainTextEdit, QTableView, QVBoxLayout, QWidget
 
 from app.item_models.table import Cell, TableModel
 from app.ui.highlight import displayed
@@ -65,15 +67,23 @@ class TestLog(QWidget):
             words, tone = f"{words} {tr('The tests have changed since.')}", "muted"
         self._verdict.setText(words)
         set_tone(self._verdict, tone)
-        self._tests.show(
-            [_row(test.id, test.outcome, test.why, test.seconds) for test in report.tests] if report else []
-        )
-        self._table.setVisible(bool(report and report.tests))
+        tests = report.tests if report else ()
+        other = self._tests.show([_row(test.id, test.outcome, test.why, test.seconds) for test in tests])
+        self._table.setVisible(bool(tests))
+        if other:
+            self._go_to_failure([test.outcome for test in tests])
         printed = _printed(report) if report else ""
         self._output.setPlainText(printed)
         self._output.setVisible(bool(printed))
         self._output_title.setVisible(bool(printed))
         self._isolation.show_isolation(report.isolation if report else {}, report.weak if report else ())
+
+    def _go_to_failure(self, outcomes: Sequence[str]) -> None:
+        """The first test that did not pass is what a reader looks for."""
+        failing = (row for row, outcome in enumerate(outcomes) if outcome not in ("passed", "skipped"))
+        if (row := next(failing, None)) is not None:
+            self._table.selectRow(row)
+            self._table.scrollTo(self._tests.index(row, 0), QTableView.ScrollHint.PositionAtCenter)
 
     @property
     def isolation(self) -> list[str]:

@@ -272,7 +272,7 @@ def test_an_engine_that_does_not_stop_can_be_left_behind(
     on.until(lambda: generating(on))
     on.do("stop")
     on.wait_until(lambda: "Stop by force" in choices(on))  # the clock stands: the engine is in the middle of a step
-    assert on.window.status.text.startswith("Stopping…")
+    assert on.window.status.text.startswith("Stopping")
     choices(on)["Stop by force"].click()
     run = on.controller.run
     assert run is not None
