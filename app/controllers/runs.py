@@ -72,7 +72,7 @@ class RunController(QObject):
     @property
     def busy(self) -> bool:
         """The engine has not said its last word on the run in view, or will be asked for more."""
-        return self.driver is not None and (not self.driver.run.ended or self.driver.searching)
+        return self.driver is not None and (not self.driver.run.ended or self.driver.continues)
 
     @property
     def testing(self) -> bool:
@@ -102,12 +102,12 @@ class RunController(QObject):
             self._perform(driver.more(count))
             self.changed.emit()
 
-    def search_on(self, search: Search, choice: ModelChoice) -> None:
-        """The run in view has ended without a pass, and goes on until one passes."""
+    def go_on(self, choice: ModelChoice, search: Search | None = None) -> None:
+        """The run in view has ended, and goes on with what it did not finish; ``search``: until one passes."""
         driver = self.driver
         if driver is None or self.busy:
             return
-        self._when_loaded(choice, lambda: self._begin(driver.run, driver.search_on(search)))
+        self._when_loaded(choice, lambda: self._begin(driver.run, driver.go_on(search)))
 
     def repair(self, number: int, count: int, seed: int, choice: ModelChoice) -> None:
         """Corrections of a candidate join the run in view. Raises BadRequest."""
@@ -190,7 +190,7 @@ class RunController(QObject):
 
     def _tell_end(self) -> None:
         """Once, when the engine has said its last word and nothing more will be asked of it."""
-        if self._last_word is None or self.driver is None or self.driver.searching:
+        if self._last_word is None or self.driver is None or self.driver.continues:
             return
         event, self._last_word = self._last_word, None
         self._force_timer.stop()

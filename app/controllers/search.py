@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 
 from PySide6.QtCore import QObject, Slot
 
@@ -15,7 +16,7 @@ from app.widgets.notice import Choice
 from engine.contract import BadRequest, BasslineError, ModelChoice, RunFinished
 from engine.session.arms import BATCH, Budget, Model, best_failing
 from engine.session.run import Run
-from engine.session.search import Search
+from engine.session.search import Search, was_search
 
 LARGER = "larger_models"  # remembered: "never" when the user wants none
 
@@ -29,6 +30,7 @@ class SearchController(QObject):
         super().__init__(parent)
         self._window, self._loading, self._runs = window, loading, runs
         self._ladder: list[Model] = []
+        self._then: Callable[[], None] | None = None  # waits for that
         self._task = Task(self)
         self._task.done.connect(self._take_ladder)
         loading.ready_for.connect(self._look)
@@ -49,10 +51,29 @@ class SearchController(QObject):
         return Search(budget, self._models(choice))
 
     def go_on(self) -> None:
-        """The run in view goes on until one passes."""
+        """The run in view goes on until one passes, with as many candidates more as a new search may have."""
+        self._with_models(lambda choice, models: self._runs.go_on(choice, Search(self._more(), models)))
+
+    def resume(self) -> None:
+        """The run in view, one of the history, goes on: what it did not finish, and its search if it was one."""
+        if self._runs.run is not None and was_search(self._runs.run):
+            self.go_on()
+        else:
+            self._with_models(lambda choice, _: self._runs.go_on(choice))
+
+    def _more(self) -> Budget:
+        run, budget = self._runs.run, self._window.bar.settings().budget or Budget()
+        return replace(budget, candidates=budget.candidates + (len(run.candidates) if run else 0))
+
+    def _with_models(self, do: Callable[[ModelChoice, list[Model]], None]) -> None:
+        """Once it is known what is larger than the chosen model, and here."""
         try:
             choice = self._choice()
-            self._runs.search_on(Search(Budget(), self._models(choice)), choice)
+            if self._ladder and self._ladder[0].choice == choice:
+                do(choice, self._models(choice))
+            else:
+                self._then = lambda: do(choice, self._models(choice))
+                self._look(choice)
         except BasslineError as error:
             self._window.notice.say(str(error))
 
@@ -83,6 +104,9 @@ class SearchController(QObject):
     @Slot(object)
     def _take_ladder(self, models: list[Model]) -> None:
         self._ladder = models
+        then, self._then = self._then, None
+        if then is not None:
+            then()
 
     @Slot(str, object)
     def _ask(self, model: str, decide: Callable[[bool], None]) -> None:

@@ -122,6 +122,7 @@ class MainController(QObject):
         window.wants_to_close.connect(self.ask_to_close)
         self.history.changed.connect(self.showing.refresh)
         self.history.used_again.connect(self.asking.ask_again)
+        self.history.goes_on.connect(self.searching.resume)
         self.preferences.changed.connect(self.showing.refresh)
         self.running.finished.connect(self._finished)
         self.loading.failed.connect(self._load_failed)

@@ -5,9 +5,8 @@ and the clock is handed in: the window, the command line and the benchmarks only
 """
 
 import time
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from engine.contract import (
@@ -23,7 +22,6 @@ from engine.contract import (
     RunFinished,
     TextAdded,
 )
-from engine.runner.forms import BrokenTests, parse
 from engine.runner.protocol import (
     Answer,
     CancelTests,
@@ -36,20 +34,13 @@ from engine.runner.protocol import (
 )
 from engine.runner.report import Report
 from engine.session.arms import REPAIR, Proposal
-from engine.session.candidate import Candidate, Origin
+from engine.session.candidate import ONCE, Candidate, Origin
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
-from engine.session.provenance import Provenance
+from engine.session.legs import Leg, objection
 from engine.session.run import IN_TEST, Run
 from engine.session.search import Decision, Search
 from engine.session.turns import fix
-
-
-@dataclass(frozen=True)
-class Leg:
-    """A part of a run: what was asked at once, and of which models."""
-
-    request: Request
-    provenance: Provenance
+from engine.session.unfinished import Owed, owed
 
 
 class RunDriver:
@@ -88,6 +79,11 @@ class RunDriver:
         self._before: list[dict[str, Any]] = []  # decisions of earlier searches and repairs
         self._proposal: Proposal | None = None  # whose model is being loaded
         self._leg_began_s = self._search_began_s = 0.0  # after the run's beginning
+        self._leg_numbers = set(run.candidates)  # of the last part of the run
+        self._went_on = False
+        self._owed: list[Owed] = []  # what an earlier end has cut off, and is asked for once more
+        if run.ended:  # one of the past goes on where it was
+            self._started_at -= max((c.finished_s or 0.0 for c in run.candidates.values()), default=0.0)
 
     @property
     def testing(self) -> bool:
@@ -97,12 +93,17 @@ class RunDriver:
     @property
     def over(self) -> bool:
         """Nothing more comes by itself: the engine has said its last word, and no test is on its way."""
-        return self.run.ended and not self.testing and not self.searching
+        return self.run.ended and not self.testing and not self.continues
 
     @property
     def searching(self) -> bool:
         """It goes on until a candidate passes, and may still ask for more."""
         return self._search is not None
+
+    @property
+    def continues(self) -> bool:
+        """When the engine has said its last word, it will be asked for more."""
+        return self.searching or bool(self._owed)
 
     # What the user asks for.
 
@@ -120,19 +121,35 @@ class RunDriver:
         if self.run.ended:
             self.run.reopen(request)
             return self._generate(request)
+        if not self._can_add:
+            self.run.expect(request)
+            self._owed.append(Owed(ONCE, request))
+            return []
         self.run.expect(request)
+        self._leg_numbers |= set(request.numbers)
         return [Add(self.run.name, count)]
 
-    def search_on(self, search: Search) -> list[Effect]:
-        """A run that has ended goes on until one passes; candidates without a verdict are tested first."""
+    def go_on(self, search: Search | None = None) -> list[Effect]:
+        """A run that has ended goes on: what was not written to its end is written first, under the same numbers and
+        seeds. With a ``search`` it then goes on until one passes; candidates without a verdict are tested first.
+        """
         assert self.run.ended, "a run that goes on is ended first"
         self._before = list(self.run.decisions)
-        search.resume(self.run, self._now_s)
+        if search is not None:
+            search.resume(self.run, self._now_s)
+        self._owed = owed(self.run)
+        for part in self._owed:
+            self.run.retake(part.request)
+        self._none, self._went_on = False, True
+        self.run.state = "stopped"  # whatever ended it before
+        if search is None:
+            return (self._hand_over() if self._wanted else []) + self._go_on()
         if not self.legs:
             self.legs.append(Leg(self.run.request, self.run.provenance))
         self._search, self._search_began_s = search, self._now_s
         took = self.run.metrics.total_s if self.run.metrics else 0.0
-        self._none, self._leg_began_s = False, self._now_s - took  # what its candidates cost tells what others will
+        self._leg_began_s = self._now_s - took  # what its candidates cost tells what others will
+        self._leg_numbers = set(self.run.candidates).difference(*(part.request.numbers for part in self._owed))
         return self._hand_over() + self._go_on()
 
     def repair(self, number: int, count: int, seed: int) -> list[Effect]:
@@ -147,7 +164,7 @@ class RunDriver:
 
     def stop(self) -> list[Effect]:
         """End the run and its tests. The run has ended when the engine says so."""
-        self._search = None
+        self._search, self._owed = None, []
         effects: list[Effect] = [Cancel()] if self._proposal is not None else []
         self._proposal = None
         if not self.run.ended:
@@ -177,7 +194,8 @@ class RunDriver:
         """To the last ConsentQuestion. After a no nothing is tested any more until the user asks for it."""
         waiting, self._waiting = self._waiting, []
         if not given:
-            self._none, self._search = True, None
+            self._none = True
+            self._end_search()
             return self.cancel_tests()
         self._consents.add(self._question)
         return [self._test(number) for number in waiting]
@@ -228,6 +246,7 @@ class RunDriver:
 
     def _generate(self, request: Request) -> list[Effect]:
         self.legs.append(Leg(request, self.run.provenance))
+        self._leg_numbers = set(request.numbers)
         if self._search is not None:
             self.run.decisions = self._before + [decision.to_dict() for decision in self._search.decisions]
         self._leg_began_s = self._now_s
@@ -241,7 +260,7 @@ class RunDriver:
         if not again:
             self._checked_at, self._objection = tests, objection(tests)
         if self._objection:
-            self._search = None
+            self._end_search()
             return [] if again else [RefusedTests(self._objection)]
         effects: list[Effect] = []
         if tests != self.run.tests:
@@ -264,7 +283,7 @@ class RunDriver:
         to_stop = self._policy().stop_at_first_pass or self.searching
         if not (to_stop and self.run.candidates[number].passed):
             return []
-        self._search = None
+        self._search, self._owed = None, []
         if self.run.ended or self.run.state == "stopping":
             return [FirstPass(number, stopped=False)]
         self.run.stop()
@@ -292,15 +311,17 @@ class RunDriver:
         return self._now_s - self._search_began_s >= self._search.budget.seconds
 
     def _shifted(self, event: Event) -> Event:
-        """The engine counts from the beginning of a leg, and a run that searches from its own."""
-        if self._search is not None and isinstance(event, TextAdded | CandidateFinished):
+        """The engine counts from the beginning of a leg, and a run that searches or has gone on from its own."""
+        if (self._search is not None or self._went_on) and isinstance(event, TextAdded | CandidateFinished):
             return replace(event, at_s=event.at_s + self._leg_began_s)
         return event
 
     def _go_on(self) -> list[Effect]:
         """Ask for more, or end the search, when there is reason to."""
         search, run = self._search, self.run
-        if search is None or self._proposal is not None:
+        if search is None:
+            return self._write_owed()
+        if self._proposal is not None:
             return []
         if self._out_of_time:
             return self.stop()
@@ -309,17 +330,37 @@ class RunDriver:
         if self.testing:
             return []  # its verdict may be the pass
         self._leg_ended(search)
-        proposal = search.next(run, self._now_s) if run.state != "failed" else None
+        proposal = (self._again(search) or search.next(run, self._now_s)) if run.state != "failed" else None
         if proposal is None:
-            self._search = None
+            self._end_search()
             return []
         if proposal.model != search.loaded:
             self._proposal = proposal
             return [Load(search.ladder[proposal.model].choice)]
         return self._follow(proposal)
 
+    def _write_owed(self) -> list[Effect]:
+        """Without a search: one part after another of what an earlier end has cut off."""
+        if self.run.state == "failed":
+            self._owed = []
+        if not self._owed or not self.run.ended:
+            return []
+        part = self._owed.pop(0)
+        self.run.reopen(part.request, part.origin)
+        return self._generate(part.request)
+
+    def _end_search(self) -> None:
+        """What it still owes is not asked for either; a run that does not search goes on with that."""
+        if self._search is not None:
+            self._search, self._owed = None, []
+
+    @property
+    def _can_add(self) -> bool:
+        """The engine gives what is added the numbers behind those of the leg; others must not have them."""
+        return max(self._leg_numbers) == max(self.run.candidates)
+
     def _refill(self, search: Search) -> list[Effect]:
-        if self.run.state == "stopping":
+        if self.run.state == "stopping" or self._owed or not self._can_add:
             return []
         own = self._of_this_leg()
         count = search.refill(self.run, self._now_s - self._leg_began_s, sum(c.ended for c in own))
@@ -327,11 +368,11 @@ class RunDriver:
             return []
         request = replace(self.legs[-1].request, candidates=count, first_candidate=max(self.run.candidates) + 1)
         self.run.expect(request, search.current)
+        self._leg_numbers |= set(request.numbers)
         return [Add(self.run.name, count)]
 
     def _of_this_leg(self) -> list[Candidate]:
-        first = self.legs[-1].request.first_candidate
-        return [candidate for number, candidate in self.run.candidates.items() if number >= first]
+        return [candidate for number, candidate in self.run.candidates.items() if number in self._leg_numbers]
 
     def _leg_ended(self, search: Search) -> None:
         """What was asked for when the engine was just done never began: another leg takes these numbers."""
@@ -339,6 +380,13 @@ class RunDriver:
         lost = [c.number for c in own if c.started_s is None and c.stop_reason == "cancelled"]
         self.run.withdraw(lost)
         search.leg_ended(self._now_s - self._leg_began_s, len(own) - len(lost))
+
+    def _again(self, search: Search) -> Proposal | None:
+        """The next part of what an earlier end has cut off."""
+        if not self._owed:
+            return None
+        part = self._owed.pop(0)
+        return search.again(part.origin, part.request, self._now_s)
 
     def _follow(self, proposal: Proposal) -> list[Effect]:
         self.run.reopen(proposal.request, proposal.origin)
@@ -360,16 +408,3 @@ class RunDriver:
             return []
         self._proposal = again  # the engine may have let go of what was loaded before
         return [Load(search.ladder[again.model].choice)]
-
-
-def objection(tests: str) -> str:
-    """Why these tests cannot be used, in a sentence; empty when they can."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a "\d" in somebody's tests
-            parse(tests)
-    except BrokenTests as error:
-        return str(error)
-    except RecursionError:
-        return "Your tests are nested too deeply."
-    return ""

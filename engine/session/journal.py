@@ -8,7 +8,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -109,6 +109,13 @@ class Journal:
             self._db.execute(f"INSERT OR REPLACE INTO candidates (run, {names}) VALUES (?, {marks})", values)
         if code:
             self._index(id, row["number"], code)
+
+    def drop(self, id: int, numbers: Iterable[int]) -> None:
+        """These candidates never began, and are none of the run's."""
+        with _sentences(self.path):
+            for number in numbers:
+                self._db.execute("DELETE FROM candidates WHERE run = ? AND number = ?", (id, number))
+                self._db.execute("DELETE FROM words WHERE rowid = ?", (id << _RUN_BITS | number,))
 
     def claim(self, id: int) -> None:
         """This process goes on with the run."""

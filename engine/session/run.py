@@ -75,9 +75,7 @@ class Run:
         run = cls(name, request, tests)
         run.state = "stopped"
         run.candidates = {candidate.number: candidate for candidate in candidates}
-        for candidate in sorted(run.candidates.values(), key=lambda c: (c.finished_s is None, c.finished_s or 0.0)):
-            run._take_code(candidate)
-        run._compare_failures()
+        run._compare_all()
         return run
 
     @property
@@ -152,6 +150,14 @@ class Run:
         if candidate.state != "failed" and candidate.code.strip():
             self._compare(candidate)
 
+    def _compare_all(self) -> None:
+        """Find out anew who is like whom, in the order in which they finished."""
+        self._fingerprints.clear()
+        for candidate in sorted(self.candidates.values(), key=lambda c: (c.finished_s is None, c.finished_s or 0.0)):
+            candidate.same_as, candidate.fails_like, candidate.group = None, None, 0
+            self._take_code(candidate)
+        self._compare_failures()
+
     def _compare(self, candidate: Candidate) -> None:
         """Find an earlier candidate that says the same; one with the very same code lends its verdict."""
         fingerprint = Fingerprint.of(candidate.code, python=candidate.block.maybe_python)
@@ -193,6 +199,14 @@ class Run:
         for number in request.numbers:
             self.candidates[number] = Candidate(number, request.seed, around=around(request), origin=origin)
         self.request = replace(self.request, candidates=min(len(self.candidates), MAX_CANDIDATES))
+
+    def retake(self, request: Request) -> None:
+        """The candidates of ``request`` were not written to their end: nothing of them counts until they are."""
+        for number in request.numbers:
+            again = Candidate(number, request.seed, around=around(request), origin=self.candidates[number].origin)
+            again.state, again.stop_reason = "stopped", "cancelled"
+            self.candidates[number] = again
+        self._compare_all()
 
     def withdraw(self, numbers: Iterable[int]) -> None:
         """These were expected, and never began."""

@@ -111,6 +111,14 @@ class Search:
         self.decisions.append(Decision(at_s, chosen.origin, title, chosen.request, considered))
         return chosen
 
+    def again(self, origin: Origin, request: Request, at_s: float) -> Proposal:
+        """What was asked for before an end cut it off, of the same model where that is still there."""
+        titles = [model.title for model in self.ladder]
+        model = titles.index(origin.model) if origin.model in titles else self.loaded
+        request = replace(request, goal="first", time_budget_s=None)
+        self.decisions.append(Decision(at_s, origin, origin.model or titles[model], request))
+        return Proposal(origin, request, model, 0.0, 0.0)
+
     def give_up_model(self, at: int) -> None:
         """It could not be loaded; it is not asked for again in this run."""
         del self.ladder[at]
@@ -124,6 +132,11 @@ class Search:
         first = self.decisions[0].request
         outlook = Outlook(run, first, self.ladder, self.loaded, spent / max(1, count), self.left(run))
         return proposals(outlook, self._arms)
+
+
+def was_search(run: Run) -> bool:
+    """It was to go on until one passes; a correction that was asked for by hand is recorded, too."""
+    return any(fields["arm"] == FRESH for fields in run.decisions)
 
 
 def _label(proposal: Proposal) -> str:

@@ -67,6 +67,7 @@ def test_the_most_candidates_end_it_and_going_on_is_offered(late: Stage) -> None
     assert len(run.candidates) == 10
     assert late.window.notice.sentence == "None of 10 candidates passes its tests."
     offers(late)["Go on until one passes"].click()
+    late.until(lambda: late.controller.running.busy)
     finish(late)
     assert late.controller.run is run
     assert run.candidates[20].passed

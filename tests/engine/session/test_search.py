@@ -1,6 +1,6 @@
 """Until one passes: budgets, arms, models, and what is recorded; the engine is a list of events."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -14,107 +14,20 @@ from engine.contract import (
     Generate,
     Load,
     LoadFailed,
-    Message,
-    ModelChoice,
     Ready,
     Request,
     RunFinished,
-    RunStarted,
     Sampling,
     TextAdded,
 )
 from engine.runner.protocol import CancelTests, ConsentNeeded, RunTests, TestFinished
-from engine.runner.report import Report, TestResult
-from engine.session.arms import BATCH, FRESH, REPAIR, Budget, Model
+from engine.session.arms import BATCH, FRESH, REPAIR, Budget
 from engine.session.candidate import Origin
 from engine.session.driver import RunDriver
-from engine.session.effects import Effect, FirstPass, TestPolicy
+from engine.session.effects import FirstPass, TestPolicy
 from engine.session.run import Run
 from engine.session.search import Decision, Search
-
-PASS = Report("pass", "split", tests=(TestResult("1", "passed"), TestResult("2", "passed")))
-FAIL = Report("fail", "split", tests=(TestResult("1", "passed"), TestResult("2", "failed", "assert f() == 2, where 1")))
-WORSE = Report("fail", "split", tests=(TestResult("1", "failed", "assert f(0) == 1"), TestResult("2", "failed", "no")))
-SMALL = Model(ModelChoice("small"), "Small")
-LARGE = Model(ModelChoice("large"), "Large", speed=2.0, load_s=3.0)
-
-
-@dataclass
-class World:
-    """An engine that answers when it is told to, a runner that judges at once, and a clock that is moved."""
-
-    budget: Budget = field(default_factory=Budget)
-    ladder: tuple[Model, ...] = (SMALL,)
-    arms: tuple[str, ...] = (FRESH,)
-    now: float = 10.0
-
-    def __post_init__(self) -> None:
-        self.search = Search(self.budget, self.ladder, arms=self.arms)
-        request = self.search.first(Request("write f", 7))
-        self.run = Run("r", request, "assert f() == 2")
-        self.driver = RunDriver(self.run, TestPolicy, search=self.search, clock=lambda: self.now)
-        self.due: list[int] = []  # candidates that the engine has yet to end
-        self.engine_runs = False
-        self.sent: list[Message] = []
-        self.tests: list[RunTests] = []
-        self.told: list[FirstPass] = []
-        self.perform(self.driver.begin())
-
-    def perform(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case RunTests():
-                    self.tests.append(effect)
-                case CancelTests():
-                    self.tests = [test for test in self.tests if test.id != effect.id]
-                case FirstPass():
-                    self.told.append(effect)
-                case _:
-                    self.sent.append(effect)  # type: ignore[arg-type]
-                    self._engine_hears(effect)  # type: ignore[arg-type]
-
-    def _engine_hears(self, message: Message) -> None:
-        if isinstance(message, Generate):
-            assert not self.engine_runs
-            self.engine_runs, self.due = True, list(message.request.numbers)
-            self.perform(self.driver.engine_event(RunStarted("r", 5, tuple(self.due), 7)))
-        elif isinstance(message, Add) and self.engine_runs:
-            last = max(self.due, default=max(self.run.candidates) - message.count)
-            self.due += range(last + 1, last + 1 + message.count)
-
-    def write(self, seconds: float = 0.5, code: str = "") -> None:
-        """The engine ends the next candidate, and its run when there is none left."""
-        number = self.due.pop(0)
-        self.now += seconds
-        text = code or f"```python\ndef f(): return {number + 10}\n```"
-        self.perform(self.driver.engine_event(TextAdded("r", number, text, 3, 0.1)))
-        done = CandidateFinished("r", number, "done", "stop", text, 5, 0, 0, -0.1, 0.5)
-        self.perform(self.driver.engine_event(done))
-
-    def end_leg(self, outcome: str = "finished") -> None:
-        self.engine_runs, self.due = False, []
-        self.perform(self.driver.engine_event(RunFinished("r", outcome)))
-
-    def judge(self, report: Report = FAIL) -> None:
-        test = self.tests.pop(0)
-        self.perform(self.driver.runner_answer(TestFinished(test.id, report)))
-
-    def play(self, report: Report = FAIL, most: int = 500) -> None:
-        """All that comes by itself, every verdict the same."""
-        for _ in range(most):
-            if self.tests:
-                self.judge(report)
-            elif self.due:
-                self.write()
-            elif self.engine_runs:
-                self.end_leg("stopped" if self.run.state == "stopping" else "finished")
-            else:
-                break
-        assert self.driver.over
-
-    @property
-    def asked(self) -> list[Generate]:
-        return [message for message in self.sent if isinstance(message, Generate)]
+from tests.engine.session.world import FAIL, LARGE, PASS, SMALL, WORSE, World
 
 
 def test_it_begins_with_a_batch_and_keeps_the_batch_full() -> None:
@@ -211,7 +124,7 @@ def test_the_time_counts_from_where_the_search_began() -> None:
     driver.engine_event(CandidateFinished("r", 1, "done", "stop", "def f(): return 1", 5, 0, 0, -0.1, 0.5))
     driver.engine_event(RunFinished("r", "finished"))
     now = 100.0
-    (test,) = driver.search_on(Search(Budget(seconds=60.0), (SMALL,), arms=(FRESH,)))
+    (test,) = driver.go_on(Search(Budget(seconds=60.0), (SMALL,), arms=(FRESH,)))
     assert isinstance(test, RunTests)
     (asked,) = driver.runner_answer(TestFinished(test.id, FAIL))
     assert isinstance(asked, Generate)
