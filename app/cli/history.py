@@ -55,7 +55,7 @@ def history(arguments: argparse.Namespace) -> int:
     for line in _lines(entries):
         print(line)
     if not entries:
-        say(f"No run holds {' '.join(words)!r}." if words else "There are no runs yet.")
+        say(f"No run contains {' '.join(words)!r}." if words else "There are no runs yet.")
     return 0
 
 

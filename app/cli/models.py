@@ -32,7 +32,7 @@ def add_models(commands: "argparse._SubParsersAction[Any]") -> None:
         allow_abbrev=False,
     )
     what = models.add_subparsers(dest="models_command", metavar="COMMAND", required=True, parser_class=type(models))
-    listing = what.add_parser("list", help="every model of the catalogue and every other one on this disk")
+    listing = what.add_parser("list", help="every model of the catalog and every other one on this disk")
     listing.add_argument("--json", action="store_true", help="print one JSON array")
     fetch = what.add_parser("fetch", help="download and convert a model now, so that it is ready later")
     fetch.add_argument("model", nargs="?", default=ModelChoice.model, help="a name from 'models list', or owner/name")

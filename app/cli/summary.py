@@ -16,7 +16,7 @@ def outcome(run: Run) -> str:
     candidate = run.candidates[best]
     if not run.tests:
         whole = sum(c.state == "done" for c in run.candidates.values())
-        return f"{whole} of {count} candidates came to their own end; candidate {best} is shown."
+        return f"{whole} of {count} candidates ended by themselves; candidate {best} is shown."
     if chosen(run) is None:
         why = f": {one_line(candidate.why)}" if candidate.why else "."
         return f"None of {count} candidates passes; the best is {best}, {candidate.tests_label}{why}"

@@ -183,7 +183,9 @@ class HistoryController(QObject):
     @Slot(object)
     def _offer(self, left: list[HistoryEntry]) -> None:
         last = left[0]
-        words = tr("Bassline ended early: {finished} of {n} candidates of “{title}” had finished and are kept.")
+        words = tr(
+            "Bassline closed unexpectedly: {finished} of {n} candidates of “{title}” had finished and were kept."
+        )
         choices: list[Choice] = [
             (tr("Show"), lambda: self.open(last.id)),
             (tr("Discard"), lambda: self._delete(last.id)),

@@ -67,6 +67,11 @@ class ModelLoadController(QObject):
         return any(not wanted.quiet for wanted in self._due)
 
     @property
+    def wanted(self) -> ModelChoice | None:
+        """What somebody waits for."""
+        return self._due[-1].choice if self._due and not self._due[-1].quiet else None
+
+    @property
     def preloading(self) -> ModelChoice | None:
         """What is being loaded without anybody waiting for it."""
         return self._due[-1].choice if self._due and not self.busy else None

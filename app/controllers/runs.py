@@ -235,6 +235,8 @@ class RunController(QObject):
 
     @Slot(object)
     def _no_models(self, event: LoadFailed) -> None:
+        if event.cancelled and self._loading.busy:
+            return  # another load took its place, and that is what is waited for
         self._waiting = None
         if self.driver is not None:
             self._perform(self.driver.engine_event(event))  # a search goes on without that model

@@ -47,7 +47,7 @@ class SearchController(QObject):
         if budget is None:
             return None
         if not tests.strip():
-            raise BadRequest(tr("Until one passes needs tests; write some in the Tests tab."))
+            raise BadRequest(tr("“Until one passes” needs tests; write some in the Tests tab."))
         return Search(budget, self._models(choice))
 
     def go_on(self) -> None:
@@ -116,7 +116,9 @@ class SearchController(QObject):
             decide(True)
             return
 
-        words = tr("None has passed yet. {title} is larger, and on this computer: go on with it?").format(title=title)
+        words = tr("No candidate has passed yet. {title} is a larger model on this computer. Go on with it?").format(
+            title=title
+        )
         choices: list[Choice] = [
             (tr("Yes"), lambda: self._answer(True, "yes")),
             (tr("No"), lambda: self._answer(False)),
@@ -154,7 +156,9 @@ class SearchController(QObject):
                 self._window.page.open(best.number, TEST_LOG)
         if (larger := self._next_model()) is not None:
             choices.append((tr("Use {title}").format(title=self._window.bar.title_of(larger)), self._use_larger))
-        words = tr("None of {n} candidates passes its tests.").format(n=len(run.candidates))
+        words = tr("None of the {n} candidates passed the tests.").format(n=len(run.candidates))
+        if len(run.candidates) == 1:
+            words = tr("The candidate did not pass the tests.")
         self._window.notice.say(words, tone="warning", choices=choices)
 
     def _next_model(self) -> str | None:

@@ -11,7 +11,7 @@ from app.system.engine_thread import EventBatch
 from app.ui.action_state import ActionState
 from app.widgets.main_window import MainWindow
 from app.widgets.status_line import model_in_words, preload_in_words, run_in_title, run_in_words
-from engine.contract import CandidateFinished, Loading, Ready, RunFinished, StepDone, TextAdded
+from engine.contract import CandidateFinished, Loading, ModelChoice, Ready, RunFinished, StepDone, TextAdded
 from engine.session.run import Run
 
 BEAT_S = 1.0  # numbers that change more often are not read, and painting them costs
@@ -36,6 +36,7 @@ class ViewController(QObject):
         self._situation, self._length = situation, length
         self._rate, self._beat_s = Rate(), 0.0  # of the run, and when the numbers are shown next
         self._beat = False  # the numbers are due
+        self._strip_is_about: ModelChoice | None = None
         loading.changed.connect(self._models)
         loading.staged.connect(self._stage)
         loading.drained.connect(self._drained)
@@ -79,7 +80,8 @@ class ViewController(QObject):
         strip = self._window.loading
         if not self._loading.busy:
             strip.hide()
-        elif strip.isHidden():
+        elif strip.isHidden() or self._loading.wanted != self._strip_is_about:
+            self._strip_is_about = self._loading.wanted
             strip.begin(self._window.bar.model_title)
         self.refresh()
 

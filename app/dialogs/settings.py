@@ -77,7 +77,7 @@ class SettingsDialog(QDialog):
             tr("Command that opens a candidate, such as code --wait {file}; empty: the system's default"),
             tr("the system's"),
         )
-        self._folder = _line(tr("Folder"), tr("Where saving starts; empty: where the last file went"), tr("last used"))
+        self._folder = _line(tr("Folder"), tr("Where save dialogs open; empty: the folder used last"), tr("last used"))
         self._browse = QPushButton(tr("Choose…"))
         self._browse.setAccessibleName(tr("Choose the folder"))
         self._browse.setToolTip(tr("Choose the folder"))
@@ -115,7 +115,7 @@ class SettingsDialog(QDialog):
 
     def _safety(self) -> None:
         self._history = _check(tr("Keep runs in the history"), tr("Prompts and answers stay on this computer"))
-        self._run_code = _check(tr("Tests may run what models write"), tr("Off: no code of a candidate ever runs"))
+        self._run_code = _check(tr("Allow tests to run generated code"), tr("When off, no generated code is ever run"))
         self._column.addSpacing(8)
         self._column.addWidget(label(tr("History and safety"), role="heading"))
         self._column.addWidget(self._history)

@@ -3,7 +3,7 @@
 from app.item_models.rate import average
 from app.item_models.table import Cell
 from app.ui.words import tr
-from engine.session.arms import FRESH
+from engine.session.arms import FRESH, SHOWN_TEST
 from engine.session.candidate import ONCE, Candidate, Origin
 from engine.session.run import Run
 from engine.session.search import Decision
@@ -15,6 +15,7 @@ _REASONS = {
     "cancelled": "stopped by you",
     "error": "an error ended it",
 }
+_ARMS = {FRESH: "your prompt", SHOWN_TEST: "your prompt with a failing test"}
 
 
 def details(candidate: Candidate, run: Run | None = None, best: str = "") -> list[tuple[Cell, ...]]:
@@ -25,10 +26,10 @@ def details(candidate: Candidate, run: Run | None = None, best: str = "") -> lis
     known = (
         (tr("State"), candidate.state + (f": {tr(ending)}" if ending else "")),
         (tr("Best so far"), best),
-        (tr("From"), origin_in_words(candidate.origin)),
-        (tr("Asked"), _asked(candidate, run)),
+        (tr("Origin"), origin_in_words(candidate.origin)),
+        (tr("Prompt"), _asked(candidate, run)),
         (tr("Tests"), candidate.tests_label),
-        (tr("Like"), candidate.likeness),
+        (tr("Similarity"), candidate.likeness),
         (tr("Group"), _group(candidate, run)),
         (tr("Tokens"), f"{candidate.tokens:,}"),
         (tr("First token"), _seconds(candidate.started_s)),
@@ -47,11 +48,13 @@ def details(candidate: Candidate, run: Run | None = None, best: str = "") -> lis
 
 
 def origin_in_words(origin: Origin) -> str:
-    """For example: repair of 3, qwen2.5-coder-1.5b. Empty for a candidate of a run that asks once."""
+    """For example: repair of 3, by qwen2.5-coder-1.5b. Empty for a candidate of a run that asks once."""
     if origin == ONCE:
         return ""
-    arm = tr("repair of {n}").format(n=origin.of) if origin.of else tr(origin.arm)
-    return ", ".join(part for part in (arm, origin.model) if part)
+    arm = tr("repair of {n}").format(n=origin.of) if origin.of else tr(_ARMS.get(origin.arm, origin.arm))
+    return ", ".join(
+        part for part in (arm, tr("by {model}").format(model=origin.model) if origin.model else "") if part
+    )
 
 
 def _asked(candidate: Candidate, run: Run | None) -> str:

@@ -62,7 +62,7 @@ class CandidatePage(QWidget):
         self.code = AnswerView(theme, tr("Code"))
         self.answer = AnswerView(theme, tr("Whole answer"), whole=True)
         self.log = TestLog(theme)
-        self._details = TableModel((tr("What"), tr("Value")), self)
+        self._details = TableModel((tr("Property"), tr("Value")), self)
         self._stack = QStackedWidget()
         for view in (self.code, self.answer, self.log, ResultTable(theme, self._details, tr("Details"))):
             self._stack.addWidget(view)

@@ -19,9 +19,10 @@ _STAGES = {
 
 
 class LoadingStrip(QFrame):
-    """Hidden until ``show_stage``."""
+    """Hidden until ``begin``. ``meanwhile``: what was offered instead of waiting is wanted."""
 
     cancelled = Signal()
+    meanwhile = Signal()
 
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
@@ -36,12 +37,18 @@ class LoadingStrip(QFrame):
         self._cancel.setAccessibleName(tr("Cancel loading"))
         self._cancel.setAutoDefault(False)
         self._cancel.clicked.connect(self._give_up)
+        self._meanwhile = QPushButton()
+        self._meanwhile.setAccessibleName(tr("Use another model meanwhile"))
+        self._meanwhile.setAutoDefault(False)
+        self._meanwhile.clicked.connect(self.meanwhile)
+        self._meanwhile.hide()
         row = QHBoxLayout(self)
         row.setContentsMargins(12, 1, 6, 1)
         row.setSpacing(12)
         row.addWidget(self._stage)
         row.addWidget(self._bar, 1)
         row.addWidget(self._numbers)
+        row.addWidget(self._meanwhile)
         row.addWidget(self._cancel)
         self.hide()
 
@@ -60,6 +67,13 @@ class LoadingStrip(QFrame):
         if event.total:
             self._bar.setValue(1000 * event.done // event.total)
         self._numbers.setText(in_numbers(event))
+
+    def offer_meanwhile(self, words: str = "", tip: str = "") -> None:
+        """A button with ``words``; without any it goes away."""
+        self._meanwhile.setText(words)
+        self._meanwhile.setAccessibleName(words or tr("Use another model meanwhile"))
+        self._meanwhile.setToolTip(tip)
+        self._meanwhile.setVisible(bool(words))
 
     def stopping(self) -> None:
         self._stage.setText(tr("Stopping…"))

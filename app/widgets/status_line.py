@@ -33,7 +33,7 @@ class StatusLine(QWidget):
         self._run = LineLabel(QSizePolicy.Policy.Ignored)
         self._model = LineLabel(QSizePolicy.Policy.Fixed)
         self._model.setProperty("tone", "muted")
-        self._run_words = self._words = self._done = ""
+        self._run_words = self._words = self._download = self._done = ""
         self._done_levels: list[str] = []
         self._do: Callable[[], None] | None = None
         self._offer = QPushButton()
@@ -64,7 +64,7 @@ class StatusLine(QWidget):
     @property
     def model_text(self) -> str:
         """All there is to say of the model, or of what was done just now."""
-        return self._done or self._words
+        return self._done or APART.join(part for part in (self._words, self._download) if part)
 
     @property
     def shown(self) -> tuple[str, str]:
@@ -92,6 +92,11 @@ class StatusLine(QWidget):
         self._words = words
         self._fit()
 
+    def show_download(self, words: str = "") -> None:
+        """What is being downloaded beside, and how far it is; empty when nothing is."""
+        self._download = words
+        self._fit()
+
     def offer(self, words: str = "", tip: str = "", do: Callable[[], None] | None = None) -> None:
         """A button with ``words``; without any it goes away."""
         self._do = do
@@ -110,7 +115,7 @@ class StatusLine(QWidget):
 
     def _fit(self) -> None:
         """As much of each as there is room for: the beginnings of both before the rest of either."""
-        run, model = levels(self._run_words), self._done_levels or levels(self._words)
+        run, model = levels(self._run_words), self._done_levels or levels(self.model_text)
         last_run, last_model = len(run) - 1, len(model) - 1
         offer = self._offer.sizeHint().width() + GAP if self._do is not None else 0
         room = self.width() - 8 - offer - 2 * GAP
@@ -175,7 +180,7 @@ def drafts_do_not_pay(run: Run) -> str:
     metrics = run.metrics
     if metrics is None or metrics.speedup is None or metrics.speedup >= PAYS or metrics.plain_step_share == 1:
         return ""
-    words = tr("Drafts did not pay off here: {speed:.2f} of the speed of regular decoding.")
+    words = tr("Drafts slowed this run down: {speed:.2f}x the speed of regular decoding.")
     return words.format(speed=metrics.speedup)
 
 
@@ -187,7 +192,7 @@ def _progress(run: Run) -> str:
     if passing or any(c.report for c in candidates):
         count += tr(", {n} passed").format(n=passing)
     if testing:
-        count += tr(", {n} in test").format(n=testing)
+        count += tr(", {n} being tested").format(n=testing)
     words = {
         "waiting": tr("Waiting for the model"),
         "reading prompt": tr("Reading the prompt: {n:,} of {all:,} tokens").format(
@@ -235,7 +240,7 @@ def _gain(metrics: Metrics | None) -> list[str]:
     if metrics.speedup is not None:
         words.append(tr("{factor:.1f}x regular decoding").format(factor=metrics.speedup))
     if metrics.width:
-        words.append(tr("{n} at a time").format(n=metrics.width))
+        words.append(tr("batch size {n}").format(n=metrics.width))
     if metrics.plain_step_share:
         words.append(tr("{share:.0f} % of steps without drafts").format(share=100 * metrics.plain_step_share))
     return words

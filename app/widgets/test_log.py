@@ -43,7 +43,7 @@ class TestLog(QWidget):
         self._isolation = IsolationView(theme)
         self._tests = TableModel((tr("Test"), tr("Result"), tr("Why")), self)
         self._table = ResultTable(theme, self._tests, tr("Test results"))
-        self._output_title = label(tr("Printed"), tone="muted")
+        self._output_title = label(tr("Output"), tone="muted")
         self.setFocusProxy(self._table)
         self._output = QPlainTextEdit()
         self._output.setAccessibleName(tr("Printed output"))
@@ -114,7 +114,7 @@ def _waiting(candidate: Candidate) -> str:
     if candidate.test_state == "running":
         words = tr("Running: {n} of {all} tests done.")
         return words.format(n=candidate.tests_done, all=candidate.tests_total or "?")
-    return tr("Not tested yet. Run tests (Ctrl+T) tests every finished candidate.")
+    return tr("Not tested yet. Choose Run tests (Ctrl+T) to test every finished candidate.")
 
 
 def _row(id: str, outcome: str, why: str, seconds: float) -> tuple[Cell, ...]:

@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.controllers.announcements import Announcer
 from app.controllers.history import HistoryController
+from app.controllers.meanwhile import MeanwhileController
 from app.controllers.memory_fit import MemoryFitController
 from app.controllers.model_library import ModelLibraryController
 from app.controllers.model_load import ModelLoadController, OpenEngine
@@ -77,6 +78,7 @@ class MainController(QObject):
         self.unsent = UnsentText(window, self.running, self.history, settings.with_name("unsent.json"), self)
         self.servers = ServersController(window, self)
         self.models = ModelLibraryController(window, theme, self.loading, self)
+        self.meanwhile = MeanwhileController(window, self.loading, self.models, self.generate, self)
         self.showing = ViewController(
             window, self.loading, self.running, self.situation, self.asking.length_in_words, self
         )
@@ -126,6 +128,7 @@ class MainController(QObject):
         self.preferences.changed.connect(self.showing.refresh)
         self.running.finished.connect(self._finished)
         self.loading.failed.connect(self._load_failed)
+        window.bar.model_chosen.connect(self.showing.refresh)
         for news in (window.notice.announced, window.status.flashed, self.running.announcement):
             news.connect(self.announcing.say)
         for step in (self.loading.changed, self.running.changed, self.running.finished, self.running.tests_changed):
@@ -169,6 +172,7 @@ class MainController(QObject):
         """Raises BadRequest when no model is named, and for a search without tests."""
         settings, tests = self.window.bar.settings(), self.window.tests.text()
         search = self.searching.search(settings.budget, settings.choice, tests)
+        self.meanwhile.keep(settings.choice)
         self.running.start(request, settings.choice, tests, search)
 
     def generate_more(self) -> None:
@@ -235,6 +239,7 @@ class MainController(QObject):
         self.announcing.close()
         self.fitting.close()
         self.searching.close()
+        self.meanwhile.close()
         self.showing.refresh()
         self.window.let_go()
         self.runner.close()
@@ -263,11 +268,11 @@ class MainController(QObject):
     def _offer_force(self) -> None:
         self.window.notice.say(
             tr(
-                "The engine has not stopped yet: a step is slow. You can stop it by force; the model is then loaded "
-                "again."
+                "The engine has not stopped yet, because a step takes long. You can force it to stop; the model is "
+                "then loaded again."
             ),
             tone="warning",
-            choices=[(tr("Stop by force"), self.running.force)],
+            choices=[(tr("Force stop"), self.running.force)],
         )
 
     @Slot()
@@ -280,6 +285,14 @@ class MainController(QObject):
         allowed = self.preferences.settings.run_code
         return TestPolicy(*(allowed and self.window.is_on(toggle) for toggle in TOGGLES))
 
+    def _loads_other(self) -> bool:
+        if (wanted := self.loading.wanted) is None:
+            return False
+        try:
+            return self.window.bar.settings().choice != wanted
+        except BasslineError:
+            return False
+
     def situation(self) -> ActionState:
         """What the actions ask: which of them make sense now."""
         run, window = self.run, self.window
@@ -287,6 +300,7 @@ class MainController(QObject):
         current = candidates.get(window.page.number)
         return ActionState(
             loading=self.loading.busy,
+            loads_other=self._loads_other(),
             preloading=self.loading.preloading is not None,
             running=self.running.busy,
             stopping=run is not None and run.state == "stopping",

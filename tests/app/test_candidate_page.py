@@ -265,7 +265,7 @@ def test_details_name_the_group_and_its_rule(on: Stage) -> None:
     shown = {row[0].text: row[1].text for row in on.window.page._details._rows}
     assert shown["Seed"] == "1, candidate 7"
     assert shown["Group"] == "candidates 1, 4, 7 wrote the same code"
-    assert shown["Like"].endswith("as 1")
+    assert shown["Similarity"].endswith("as 1")
     assert shown["Drafts accepted"].endswith("(75 %)")
     assert shown["State"] == "done: ended by itself"
     assert {"Tokens", "Mean log-probability", "Temperature", "Speed"} <= set(shown)

@@ -88,7 +88,7 @@ def test_list_and_search(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["history", "--limit", "1"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
     assert main(["history", "zzz"]) == 0
-    assert capsys.readouterr().err == "No run holds 'zzz'.\n"
+    assert capsys.readouterr().err == "No run contains 'zzz'.\n"
 
 
 @pytest.mark.usefixtures("two_runs")

@@ -159,7 +159,7 @@ def test_repairs_are_seen_as_they_are_written(failing: Stage) -> None:
     play(failing)
     assert len(failing.controller.run.candidates) == 3 + BATCH  # type: ignore[union-attr]
     assert list(offers(failing)) == ["Go on until one passes", "Fix the best one"]  # once more, for none of them passed
-    assert failing.window.notice.sentence == f"None of {3 + BATCH} candidates passes its tests."
+    assert failing.window.notice.sentence == f"None of the {3 + BATCH} candidates passed the tests."
 
 
 def test_a_view_chosen_after_it_was_opened_is_kept_in_the_next_run(failing: Stage) -> None:

@@ -125,7 +125,7 @@ def test_a_search_killed_with_kill_9_goes_on_from_the_history(
     done = {n: c.text for n, c in kept.candidates.items() if c.state == "done"}
     assert set(seen) <= set(done)
     assert not any(c.passed for c in kept.candidates.values())
-    assert on.window.notice.sentence.startswith(f"Bassline ended early: {len(done)} of {len(kept.candidates)}")
+    assert on.window.notice.sentence.startswith(f"Bassline closed unexpectedly: {len(done)} of {len(kept.candidates)}")
     offers(on)["Go on"].click()
     on.until(lambda: on.controller.running.busy)
     on.until(lambda: not on.controller.situation().busy)

@@ -189,11 +189,11 @@ STEPS = [{BUSY}, (1, break_off)]
 
 
 def test_force_leaves_one_engine_behind_and_starts_another(tmp_path: Path) -> None:
-    """Stop, Stop by force, Generate: two engines compute at once, and the window closes in order all the same."""
+    """Stop, Force stop, Generate: two engines compute at once, and the window closes in order all the same."""
     steps = f"""
 from PySide6.QtWidgets import QPushButton
 def force(c):
-    button, = [b for b in c.window.notice.findChildren(QPushButton) if b.text() == "Stop by force" and b.isVisible()]
+    button, = [b for b in c.window.notice.findChildren(QPushButton) if b.text() == "Force stop" and b.isVisible()]
     button.click()
     print(c.running.run.outcome, c.running.busy, flush=True)
 def both(c):

@@ -132,8 +132,8 @@ def test_a_long_message_has_the_rest_in_its_details(on: Stage) -> None:
 
 
 WORDS = (
-    "Stopping   |   12 of 64 finished, 3 passed, 5 in test   |   first token 0.4 s   |   486 tok/s   |   1.9x regular"
-    " decoding"
+    "Stopping   |   12 of 64 finished, 3 passed, 5 being tested   |   first token 0.4 s   |   486 tok/s   |   "
+    "1.9x regular decoding"
 )
 MODEL = "a-repository-with-a-very-long-name-1.5b-instruct   |   draft small   |   cpu   |   int8   |   slower"
 

@@ -65,7 +65,7 @@ def test_the_most_candidates_end_it_and_going_on_is_offered(late: Stage) -> None
     run = late.controller.run
     assert run is not None
     assert len(run.candidates) == 10
-    assert late.window.notice.sentence == "None of 10 candidates passes its tests."
+    assert late.window.notice.sentence == "None of the 10 candidates passed the tests."
     offers(late)["Go on until one passes"].click()
     late.until(lambda: late.controller.running.busy)
     finish(late)
@@ -77,7 +77,7 @@ def test_without_tests_it_is_a_sentence(on: Stage) -> None:
     on.write(tests="")
     on.do("until_pass")
     on.do("generate")
-    assert on.window.notice.sentence == "Until one passes needs tests; write some in the Tests tab."
+    assert on.window.notice.sentence == "“Until one passes” needs tests; write some in the Tests tab."
     assert on.controller.run is None
 
 
@@ -141,7 +141,7 @@ def test_a_larger_model_is_asked_about_once(open_stage: Callable[..., Stage], an
     on.do("until_pass")
     on.window.bar.apply(replace(on.window.bar.settings(), candidates=60))
     on.do("generate")
-    on.until(lambda: "is larger, and on this computer" in on.window.notice.sentence and on.window.notice.isVisible())
+    on.until(lambda: "is a larger model on this computer" in on.window.notice.sentence and on.window.notice.isVisible())
     on.settle()
     offers(on)[answer].click()
     finish(on)
@@ -204,7 +204,7 @@ def test_going_on_is_offered_once_when_all_have_failed(late: Stage) -> None:
     assert not notice.isVisible()
     other.report, other.test_state = failed, "failed"
     searching._offer(run)
-    assert notice.sentence == "None of 2 candidates passes its tests."
+    assert notice.sentence == "None of the 2 candidates passed the tests."
     notice.say("Something else.")
     searching._offer(run)
     assert notice.sentence == "Something else."
