@@ -34,14 +34,14 @@ examples:
   bassline generate "anything" --model scripted      try it without a model
   bassline test --solution add.py --tests tests.py
 
-All data (models, settings) lives in the folder that BASSLINE_HOME names, if it is set."""
+If BASSLINE_HOME is set, all data (models, settings, history) is kept in that folder."""
 
 _GENERATE = """\
 Prints the code of the best candidate on stdout and everything else on stderr.
 
 exit code:
   0    a candidate passes the tests (without tests: at least one wrote some code)
-  1    none does
+  1    no candidate does
   2    the request cannot be met; a message says why
   130  Ctrl-C; what was there by then is printed and exported"""
 
@@ -94,10 +94,10 @@ def _add_log(command: argparse.ArgumentParser, default: Any = None) -> None:
     """Before the command's name as behind it; ``default`` SUPPRESS: what stood before it stays."""
     log = command.add_argument_group("log")
     log.add_argument(
-        "--log", type=Path, default=default, metavar="FILE", help="append what is decided, and why, to this file"
+        "--log", type=Path, default=default, metavar="FILE", help="append to FILE what Bassline decides, and why"
     )
     log.add_argument(
-        "--log-text", action="store_true", default=default or False, help="prompts, answers and code as well"
+        "--log-text", action="store_true", default=default or False, help="include prompts, answers and code"
     )
 
 
@@ -152,8 +152,8 @@ def choice_of(arguments: argparse.Namespace) -> ModelChoice:
 def _add_generate(commands: "argparse._SubParsersAction[_Parser]") -> None:
     command = commands.add_parser(
         "generate",
-        help="write candidates for a prompt and let tests pick",
-        description="Write candidates for a prompt and let tests pick.",
+        help="write candidates for a prompt and pick one by your tests",
+        description="Write candidates for a prompt and pick one by your tests.",
         epilog=_GENERATE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -175,15 +175,15 @@ def _add_generate(commands: "argparse._SubParsersAction[_Parser]") -> None:
     command.add_argument(
         "--until-pass",
         action="store_true",
-        help="go on until a candidate passes its tests: further candidates, repairs of the best failing one, the next "
-        "larger model that is here; ends at --max-candidates or --time-budget",
+        help="keep going until a candidate passes its tests, with further candidates, repairs of the best failing one "
+        "and the next larger model on this computer; stops at --max-candidates or --time-budget",
     )
     command.add_argument(
         "--max-candidates",
         type=int,
         default=Budget.candidates,
         metavar="N",
-        help=_default(Budget.candidates, "the most candidates of --until-pass"),
+        help=_default(Budget.candidates, "at most this many candidates with --until-pass"),
     )
     command.add_argument("--export", metavar="FOLDER", help="save all candidates, the tests and result.json there")
     command.add_argument("--no-history", action="store_true", help="do not keep this run in the history")
@@ -193,7 +193,7 @@ def _add_generate(commands: "argparse._SubParsersAction[_Parser]") -> None:
         "--progress",
         choices=("auto", "jsonl", "none"),
         default="auto",
-        help="what stderr shows meanwhile; jsonl: one event a line",
+        help="what to show on stderr while it runs; jsonl: one event per line",
     )
     _add_consent(command)
     add_sampling(command)
@@ -266,7 +266,9 @@ def _add_model(command: argparse.ArgumentParser) -> None:
         help=_default(ModelChoice.device, "where it runs"),
     )
     group.add_argument("--offline", action="store_true", help="never use the network")
-    group.add_argument("--ignore-fit", action="store_true", help="load even what the memory plan says will not fit")
+    group.add_argument(
+        "--ignore-fit", action="store_true", help="load a model even if the memory plan says that it will not fit"
+    )
 
 
 def _add_test(commands: "argparse._SubParsersAction[_Parser]") -> None:
@@ -296,7 +298,7 @@ def _add_consent(command: argparse.ArgumentParser) -> None:
         "--environment",
         default="",
         metavar="FOLDER",
-        help="a virtual environment whose packages the tests need; it is shown to them read-only",
+        help="a virtual environment whose packages the tests need; they can read it, not change it",
     )
 
 

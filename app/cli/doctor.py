@@ -1,4 +1,4 @@
-"""``doctor``: what this machine has and lacks, and what to do about it."""
+"""``doctor``: check this machine, and say how to get what is missing."""
 
 import argparse
 import textwrap
@@ -13,7 +13,7 @@ _WIDTH = 112
 def add_doctor(commands: "argparse._SubParsersAction[Any]") -> None:
     command = commands.add_parser(
         "doctor",
-        help="what this machine has and lacks, and what to do about it",
+        help="check this machine, and say how to get what is missing",
         description="Looks at machine, packages, sandbox, models and display. Exit code: 0, or 1 if anything is BAD.",
         allow_abbrev=False,
     )

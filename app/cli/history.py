@@ -16,11 +16,11 @@ COMMANDS = ("show", "delete")
 _LISTED = 50
 _HELP = """\
   history                 the latest runs, newest first
-  history WORDS           those whose prompt or code hold all these words
+  history WORDS           runs whose prompt or code contains all these words
   history show ID         the code of the best candidate on stdout, everything else on stderr
-  history delete ID       forget a run
+  history delete ID       delete a run
 
-A search for the words "show 3" is written: history "show 3"."""
+To search for the words "show 3", write: history "show 3"."""
 
 
 def add_history(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -32,11 +32,11 @@ def add_history(commands: "argparse._SubParsersAction[Any]") -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    command.add_argument("words", nargs="*", metavar="WORDS", help="what to look for, or: show ID, delete ID")
+    command.add_argument("words", nargs="*", metavar="WORDS", help="words to search for, or: show ID, delete ID")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.add_argument("--candidate", type=int, metavar="N", help="with show: this candidate instead of the best")
     command.add_argument(
-        "--limit", type=int, default=_LISTED, metavar="N", help=f"list at most so many (default: {_LISTED})"
+        "--limit", type=int, default=_LISTED, metavar="N", help=f"list at most N runs (default: {_LISTED})"
     )
 
 

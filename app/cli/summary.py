@@ -19,9 +19,11 @@ def outcome(run: Run) -> str:
         return f"{whole} of {count} candidates ended by themselves; candidate {best} is shown."
     if chosen(run) is None:
         why = f": {one_line(candidate.why)}" if candidate.why else "."
+        if count == 1:
+            return f"The candidate does not pass its tests: {candidate.tests_label}{why}"
         return f"None of {count} candidates passes; the best is {best}, {candidate.tests_label}{why}"
     passing = sum(c.passed for c in run.candidates.values())
-    return f"{passing} of {count} candidates pass; candidate {best} is the pick ({candidate.tests_label})."
+    return f"{passing} of {count} candidates pass; candidate {best} is picked ({candidate.tests_label})."
 
 
 def speed(run: Run, metrics: Metrics) -> str:

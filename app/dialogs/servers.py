@@ -51,7 +51,9 @@ class ServersDialog(QDialog):
         self._model.setToolTip(tr("Its name on the server; default is the first that it lists"))
         self._token = _line(tr("Token"), tr("Stored in the system's keyring only"), tr("none"))
         self._token.setEchoMode(QLineEdit.EchoMode.Password)
-        self._ca_file = _line(tr("Certificates"), tr("A PEM file to trust beside the system's own"), tr("the system's"))
+        self._ca_file = _line(
+            tr("Certificates"), tr("A PEM file to trust in addition to the system's certificates"), tr("the system's")
+        )
         self._proxy = _line(tr("Proxy"), tr("Empty: from the environment"), tr("from the environment"))
         self._found = label(wrap=True)
         self._found.setMinimumHeight(8 * self.fontMetrics().lineSpacing())

@@ -102,7 +102,7 @@ def run_tests(now: ActionState) -> str:
         return "Write tests in the Tests tab first."
     if now.testing:
         return "Tests are running."
-    return needs_finished(now)
+    return "" if now.running else needs_finished(now)  # during a run it means all that are to come, too
 
 
 def fix_it(now: ActionState) -> str:

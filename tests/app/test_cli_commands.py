@@ -180,7 +180,7 @@ class TestExitCodes:
         assert play(texts=(BAD, BAD, GOOD)) == 0
         out, err = capsysbinary.readouterr()
         assert out == b"good = 1\n"
-        assert b"1 of 3 candidates pass; candidate 3 is the pick (passed 1 of 1)." in err
+        assert b"1 of 3 candidates pass; candidate 3 is picked (passed 1 of 1)." in err
         assert FakeRunner.last.closed
 
     def test_the_same_code_is_tested_once(self, play: Callable[..., int]) -> None:
@@ -190,7 +190,7 @@ class TestExitCodes:
     def test_1_when_none_does(self, play: Callable[..., int], capsysbinary: pytest.CaptureFixture[bytes]) -> None:
         assert play(texts=(BAD,)) == 1
         assert (
-            b"None of 1 candidates passes; the best is 1, failed 1 of 1: assert good" in capsysbinary.readouterr().err
+            b"The candidate does not pass its tests: failed 1 of 1: assert good" in capsysbinary.readouterr().err
         )
 
     @pytest.mark.parametrize("verdict", ["pass-soft", "infra", "tampered", "needs-in-process"])

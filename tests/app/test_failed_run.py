@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.widgets.candidate_page import ANSWER, CODE, DETAILS, TEST_LOG
 from engine.runner.protocol import RunTests
 from engine.runner.report import Report, TestResult
-from engine.scripted import Script, ScriptedCandidate
+from engine.scripted import Script, ScriptedCandidate, from_texts
 from engine.session.arms import BATCH
 from tests.app.stage import Stage
 
@@ -192,3 +192,18 @@ def test_the_first_failing_test_is_the_first_that_did_not_pass(failing: Stage) -
     candidate.report = replace(candidate.report, tests=results)
     failing.do("candidate_1")
     assert selected(failing) == 2
+
+
+def test_run_tests_before_any_has_finished_means_all_of_the_run(open_stage: Callable[..., Stage]) -> None:
+    on = open_stage(from_texts([f"```python\ndef f(n):\n    return {value}\n```" for value in (11, 12, 13)], chunk=6))
+    on.judge = judge
+    on.write()
+    start(on)
+    on.until(lambda: on.controller.run.state == "generating")  # type: ignore[union-attr]
+    assert on.window.actions_by_id["run_tests"].isEnabled()
+    on.do("run_tests")
+    play(on)
+    run_ = on.controller.run
+    assert run_ is not None
+    assert [c.test_state for c in run_.candidates.values()] == ["failed"] * 3
+    assert (on.window.page.number, on.window.page.way) == (2, TEST_LOG)
