@@ -42,6 +42,9 @@ class MessageArea(QWidget):
     def sizeHint(self) -> QSize:  # noqa: N802
         return QSize(0, self.minimumHeight())
 
+    def minimumSizeHint(self) -> QSize:  # noqa: N802
+        return self.sizeHint()  # no message makes the window wider
+
     def changeEvent(self, event: QEvent) -> None:  # noqa: N802
         super().changeEvent(event)
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):

@@ -39,7 +39,7 @@ class PastStrip(QFrame):
 
     def show_run(self, title: str, when: str, can_go_on: bool = False) -> None:
         words = tr("From the history, {when}: “{title}”. It can be read, copied and saved.")
-        self._words.setText(words.format(when=when, title=title))
+        self._words.setText(words.format(when=when, title=title.rstrip(".")))
         self._on.setVisible(can_go_on)
         self.show()
 

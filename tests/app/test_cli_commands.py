@@ -189,9 +189,7 @@ class TestExitCodes:
 
     def test_1_when_none_does(self, play: Callable[..., int], capsysbinary: pytest.CaptureFixture[bytes]) -> None:
         assert play(texts=(BAD,)) == 1
-        assert (
-            b"The candidate does not pass its tests: failed 1 of 1: assert good" in capsysbinary.readouterr().err
-        )
+        assert b"The candidate does not pass its tests: failed 1 of 1: assert good" in capsysbinary.readouterr().err
 
     @pytest.mark.parametrize("verdict", ["pass-soft", "infra", "tampered", "needs-in-process"])
     def test_1_when_the_verdict_is_no_full_pass(self, play: Callable[..., int], verdict: str) -> None:

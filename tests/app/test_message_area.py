@@ -63,6 +63,10 @@ def test_no_message_moves_what_is_below_it(sized: Stage) -> None:
     same()
     window.loading.show_stage(Loading("download", 77_000_000, 491_400_064))
     same()
+    window.loading.offer_meanwhile("Use Qwen2.5-Coder 0.5B Instruct meanwhile", "It is on this computer.")
+    same()
+    assert window.loading.rect().contains(window.loading._cancel.geometry())
+    assert window.loading._bar.toolTip() == "77 of 491 MB, 15 %"
     window.notice.say("And a message beside it.")
     same()
     window.notice.hide()
