@@ -51,7 +51,8 @@ class MeanwhileController(QObject):
     def keep(self, chosen: ModelChoice) -> None:
         """A run with ``chosen`` begins: a download of another model that it takes the place of is not given up."""
         wanted, stage = self._loading.wanted, self._loading.stage
-        if wanted is not None and wanted != chosen and stage is not None and stage.stage in _DOWNLOADS:
+        downloads = stage is not None and stage.stage in _DOWNLOADS
+        if wanted is not None and downloads and self._loading.loads_other(chosen):
             self._put_off = _name(wanted.model)
 
     def close(self) -> None:

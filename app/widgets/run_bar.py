@@ -138,6 +138,8 @@ class RunBar(QWidget):
         else:
             self._model.setCurrentIndex(-1)
             self._model.setEditText(name)
+        if (edit := self._model.lineEdit()) is not None:
+            edit.setCursorPosition(0)  # a long name is read from its beginning
 
     def offer_found(self, models: list[tuple[str, str]]) -> None:
         """Models on this disk that nobody told us of, title and name of each, in place of those found before.

@@ -286,10 +286,8 @@ class MainController(QObject):
         return TestPolicy(*(allowed and self.window.is_on(toggle) for toggle in TOGGLES))
 
     def _loads_other(self) -> bool:
-        if (wanted := self.loading.wanted) is None:
-            return False
         try:
-            return self.window.bar.settings().choice != wanted
+            return self.loading.busy and self.loading.loads_other(self.window.bar.settings().choice)
         except BasslineError:
             return False
 

@@ -182,7 +182,7 @@ class IsolationCheck:
 
 def notice_sentence(held: IsolationCheck) -> str:
     """What a user should read before a candidate is run for the first time."""
-    start = "Running tests runs code that a model wrote, on this computer."
+    start = "The tests run code that a model wrote on this computer."
     if not held.sealed:
         return f"{start} {consent_sentence(held)}"
     kept = "It gets no network, none of your files, and limited memory, time and processes."

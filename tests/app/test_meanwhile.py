@@ -157,3 +157,19 @@ def test_a_download_in_the_manager_does_not_keep_anybody_from_generating(on: Sta
     assert [c.state for c in on.controller.run.candidates.values()] == ["done", "done"]
     download.let_go.set()
     on.wait_until(lambda: not on.controller.models._fetching)
+
+
+def test_generate_waits_for_a_load_of_what_is_chosen_also_where_it_began_in_the_background(on: Stage) -> None:
+    on.window.bar.choose_model(BIG)
+    on.window.bar.model_chosen.emit()  # loads quietly
+    assert on.controller.loading.preloading is not None
+    on.do("generate")
+    on.settle()
+    assert on.controller.situation().loading
+    assert not on.window.actions_by_id["generate"].isEnabled()
+    on.window.bar.choose_model(SMALL)
+    on.window.bar.model_chosen.emit()
+    assert on.window.actions_by_id["generate"].isEnabled()
+    on.window.bar.choose_model(BIG)
+    on.window.bar.model_chosen.emit()
+    on.finish()

@@ -162,7 +162,7 @@ def test_what_bubblewrap_keeps_by_every_layer(bench: Bench) -> None:
     assert found.isolation.keys() == {"files", "network", "memory", "processes", "verdict"}
     assert set(found.weak) <= {"memory"}  # a computer may keep no groups
     assert ("no limit on their sum" in found.isolation["memory"]) == ("memory" in found.weak)
-    assert found.words.startswith("Running tests runs code that a model wrote, on this computer. It gets no network")
+    assert found.words.startswith("The tests run code that a model wrote on this computer. It gets no network")
 
 
 @pytest.mark.sandbox
