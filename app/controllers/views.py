@@ -101,6 +101,7 @@ class ViewController(QObject):
     @Slot(object)
     def _began(self, run: Run) -> None:
         self._forget_speed()  # its clock starts over
+        self._window.candidates.touch_all()  # who was cut off is nobody's best any more
         self._window.page.go_on()
 
     @Slot()

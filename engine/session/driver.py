@@ -346,8 +346,7 @@ class RunDriver:
         if not self._owed or not self.run.ended:
             return []
         part = self._owed.pop(0)
-        self.run.reopen(part.request, part.origin)
-        return self._generate(part.request)
+        return self._reopen(part.request, part.origin)
 
     def _end_search(self) -> None:
         """What it still owes is not asked for either; a run that does not search goes on with that."""
@@ -389,8 +388,13 @@ class RunDriver:
         return search.again(part.origin, part.request, self._now_s)
 
     def _follow(self, proposal: Proposal) -> list[Effect]:
-        self.run.reopen(proposal.request, proposal.origin)
-        return self._generate(proposal.request)
+        return self._reopen(proposal.request, proposal.origin)
+
+    def _reopen(self, request: Request, origin: Origin) -> list[Effect]:
+        self.run.reopen(request, origin)
+        for part in self._owed:  # they wait for their turn
+            self.run.expect(part.request, part.origin)
+        return self._generate(request)
 
     def _model_answered(self, event: Ready | LoadFailed) -> list[Effect]:
         """The model of a proposal is there, or another arm has to do without it."""

@@ -202,6 +202,9 @@ def test_gaps_are_asked_for_one_after_another() -> None:
     assert [part.request.numbers for part in owed(run)] == [range(1, 2), range(4, 6), range(7, 9)]
     driver = RunDriver(run, TestPolicy)
     asked = numbers(driver.go_on())
+    assert [run.candidates[n].state for n in range(1, 9)] == [
+        *("queued", "done", "done", "queued", "queued", "done", "queued", "queued")
+    ]
     while driver.continues or not run.ended:
         for number in asked[-1]:
             driver.engine_event(CandidateFinished("r", number, "done", "stop", f"x = {number}", 5, 0, 0, -0.1, 0.5))
