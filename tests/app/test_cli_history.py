@@ -44,7 +44,7 @@ def test_a_run_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr()
     assert shown.out == code
     assert "seed 5, model scripted" in shown.err
-    assert "2 of 2 candidates came to their own end" in shown.err
+    assert "2 of 2 candidates ended by themselves" in shown.err
 
 
 def test_a_run_is_not_kept_when_nobody_wants_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -137,7 +137,7 @@ BUGS = (
     ),
     Bug(
         "summary-whole",
-        "candidates that were stopped came to their own end",
+        "candidates that were stopped ended by themselves",
         "app/cli/summary.py",
         'c.state == "done"',
         'c.state != "failed"',
