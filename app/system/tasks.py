@@ -84,7 +84,7 @@ class Task(QObject):
                 sentence = f"Something went wrong inside Bassline: {error or type(error).__name__}."
             tell(lambda task: task.take(number, result, sentence))
 
-        threading.Thread(target=go, name="errand", daemon=True).start()
+        threading.Thread(target=go, name="task", daemon=True).start()
 
     def forget(self) -> None:
         """Nobody waits any more."""

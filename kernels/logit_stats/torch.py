@@ -1,4 +1,4 @@
-"""The survey in plain torch."""
+"""Statistics of the logits in plain torch."""
 
 from dataclasses import dataclass
 

@@ -158,17 +158,17 @@ def test_the_window_closes_in_order_while_the_engine_computes(tmp_path: Path, ho
 
 
 def test_the_window_closes_in_order_while_something_is_looked_up(tmp_path: Path) -> None:
-    """An errand's thread computes: whether a model fits, what a server heeds."""
+    """A task's thread computes: whether a model fits, what a server heeds."""
     steps = """
 from app.system.tasks import Task
-def errand(c):
-    c.errand = Task(c)
+def task(c):
+    c.task = Task(c)
     def compute():
         a = torch.randn(300, 300)
         while True:
             a = torch.nn.functional.silu(a @ a)
-    c.errand.run(compute)
-STEPS = [(100, errand), (300, lambda c: c.shut_down())]
+    c.task.run(compute)
+STEPS = [(100, task), (300, lambda c: c.shut_down())]
 """
     done = python(WINDOW + steps + END, tmp_path)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr

@@ -28,7 +28,7 @@ def answer_as_driver(monkeypatch: pytest.MonkeyPatch, folder: Path, script: str)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
-def test_survey_of_this_machine():
+def test_what_this_machine_has():
     machine = device.inspect_machine()
     assert 1 <= machine.cores <= (os.cpu_count() or 1)
     assert 0 < machine.memory_free <= machine.memory_total

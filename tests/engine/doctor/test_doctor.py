@@ -20,7 +20,7 @@ def by_name(findings):
     return {finding.name: finding for finding in findings}
 
 
-def survey(monkeypatch, cannot_compile="", **changes):
+def inspect(monkeypatch, cannot_compile="", **changes):
     found = device.Machine(**(vars(MACHINE) | changes))
     monkeypatch.setattr(machine, "inspect_machine", lambda: found)
     monkeypatch.setattr(machine.llvm, "why_not", lambda: cannot_compile)
@@ -29,7 +29,7 @@ def survey(monkeypatch, cannot_compile="", **changes):
 
 class TestMachine:
     def test_a_good_one(self, monkeypatch):
-        found = survey(monkeypatch)
+        found = inspect(monkeypatch)
         assert {found[name].state for name in ("system", "processor", "memory")} == {"good"}
         assert found["memory"].text == "12.9 of 17.2 GB free"
         assert found["GPU"].state == "note"
@@ -46,37 +46,37 @@ class TestMachine:
         ],
     )
     def test_weaknesses(self, monkeypatch, changes, name, advice):
-        finding = survey(monkeypatch, **changes)[name]
+        finding = inspect(monkeypatch, **changes)[name]
         assert finding.state == "weak"
         assert advice in finding.advice
 
     @pytest.mark.parametrize(("cuda", "state"), [(True, "good"), (False, "bad")])
     def test_a_gpu_needs_the_right_torch(self, monkeypatch, cuda, state):
         monkeypatch.setattr(machine, "torch_build_has_cuda", lambda: cuda)
-        finding = survey(monkeypatch, gpus=(device.Gpu("A", 8 * GIB, 7 * GIB, "570"),))["GPU 0"]
+        finding = inspect(monkeypatch, gpus=(device.Gpu("A", 8 * GIB, 7 * GIB, "570"),))["GPU 0"]
         assert finding.state == state
         assert bool(finding.advice) is not cuda
 
     def test_a_gpu_that_torch_cannot_use_is_said_to_be_left_alone(self, monkeypatch):
         monkeypatch.setattr(machine, "torch_build_has_cuda", lambda: True)
         monkeypatch.setattr(machine, "why_old_driver", lambda: "The NVIDIA driver is too old; update it.")
-        finding = survey(monkeypatch, gpus=(device.Gpu("A", 8 * GIB, 7 * GIB, "470"),))["GPU 0"]
+        finding = inspect(monkeypatch, gpus=(device.Gpu("A", 8 * GIB, 7 * GIB, "470"),))["GPU 0"]
         assert finding.state == "bad"
         assert finding.advice == "The NVIDIA driver is too old; update it. Models run on the processor."
 
     def test_what_came_out_when_a_model_was_loaded_is_told(self, monkeypatch, tmp_path):
         monkeypatch.setenv("BASSLINE_HOME", str(tmp_path))
-        assert "models" not in survey(monkeypatch)
+        assert "models" not in inspect(monkeypatch)
         notes.keep("llama", "The model cannot be captured as a CUDA graph (it asked).")
         notes.keep("other", "")
-        finding = survey(monkeypatch)["models"]
+        finding = inspect(monkeypatch)["models"]
         assert finding.text == "llama: The model cannot be captured as a CUDA graph (it asked)."
         notes.keep("llama", "")
-        assert "models" not in survey(monkeypatch)
+        assert "models" not in inspect(monkeypatch)
 
     def test_a_default_model_that_does_not_fit(self, monkeypatch):
         monkeypatch.setattr(machine, "memory_free", lambda kind: GIB)
-        finding = survey(monkeypatch)["default model"]
+        finding = inspect(monkeypatch)["default model"]
         assert finding.state == "bad"
         assert "servers add" in finding.advice
 
