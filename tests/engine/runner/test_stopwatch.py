@@ -10,7 +10,7 @@ LOOKS_S = 0.3  # several looks of the stopwatch's thread
 class FakeLink:
     """Has waited as long as it is told."""
 
-    bookkeeping_s, asked, seconds = 0.0, 0, 0.0
+    bookkeeping_s, questions, seconds = 0.0, 0, 0.0
 
     def waited_s(self) -> float:
         return self.seconds
