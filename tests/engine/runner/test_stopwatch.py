@@ -63,7 +63,7 @@ def test_what_the_messages_themselves_take_is_not_the_candidate_s() -> None:
     link.bookkeeping_s, link.seconds = 0.8, 1.7
     time.sleep(LOOKS_S)
     assert late == []
-    link.asked, link.seconds = 500, 2.2
+    link.questions, link.seconds = 500, 2.2
     time.sleep(LOOKS_S)
     assert late == []
     link.seconds = 2.4
