@@ -1,4 +1,4 @@
-"""Record real answers token by token, to be replayed on a machine that has not got the model.
+"""Record real answers token by token, to be replayed on a machine that does not have the model.
 
     python -m benchmarks.record_traces [--model default] [--prompt roman edit lru] [-n 32] [--out benchmarks/traces]
 

@@ -1,4 +1,4 @@
-"""The survey as a compiled loop: two looks at each row where torch takes six."""
+"""The logit statistics as a compiled loop, which reads each row twice where torch reads it six times."""
 
 import ctypes
 from collections.abc import Callable
