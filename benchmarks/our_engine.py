@@ -1,4 +1,4 @@
-"""Our sampler as a product uses it: on a thread of its own, asked and answering by messages."""
+"""Our sampler as the product uses it: on its own thread, driven by messages."""
 
 import queue
 import threading

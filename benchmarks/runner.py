@@ -1,4 +1,4 @@
-"""What does it cost to run a candidate sealed, against plain pytest that trusts it?
+"""What does it cost to run a candidate in a sandbox, compared with plain pytest, which trusts it?
 
     python -m benchmarks.runner [--candidates 16] [--repeat 3]
 

@@ -1,4 +1,4 @@
-"""Does the window keep its promises while candidates stream? The only benchmark that opens it.
+"""Does the window stay responsive while candidates stream? The only benchmark that opens it.
 
     python -m benchmarks.ui [--model default --pairs 10] [--seconds 8] [--json FILE]
 

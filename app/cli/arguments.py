@@ -1,4 +1,4 @@
-"""What may be written on the command line, and the request it means."""
+"""The options of the command line, and the request that they make."""
 
 import argparse
 import secrets

@@ -1,4 +1,4 @@
-"""One run from the command line: engine on its own thread, tests in the runner, one queue to this one."""
+"""One run from the command line: the engine on its own thread, tests in the runner, one queue to this thread."""
 
 import contextlib
 import queue

@@ -1,4 +1,4 @@
-"""What a command reads before it starts. Every way in which that can fail is one sentence."""
+"""Reads what a command needs before it starts. Every failure is one sentence."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""What came of a run, in sentences."""
+"""The outcome of a run, in sentences."""
 
 from app.cli.output import one_line
 from engine.contract import Metrics

@@ -1,4 +1,4 @@
-"""What a user chooses for good. Every change shows at once; what cannot be is shown beside the field, not changed."""
+"""The user's settings. A change takes effect at once; an invalid value is not applied, and the dialog says why."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Work that would stop the window for a while, on a thread of its own; its end comes back into the main thread."""
+"""Work that would block the window, on its own thread; the result comes back to the main thread."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What most people never change: closed until it is asked for."""
+"""The panel of advanced settings, hidden until the user opens it."""
 
 from collections.abc import Iterable
 from dataclasses import replace

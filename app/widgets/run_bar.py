@@ -1,4 +1,4 @@
-"""Above everything: which model, how many, how they are drawn, and the three buttons."""
+"""The bar at the top: which model, how many candidates, how they are sampled, and the three buttons."""
 
 from collections.abc import Mapping
 

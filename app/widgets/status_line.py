@@ -1,4 +1,4 @@
-"""The run in one line: how far, how soon, how fast."""
+"""The run in one line: progress, times and speed."""
 
 from collections.abc import Callable
 

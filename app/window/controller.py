@@ -1,4 +1,4 @@
-"""Puts the parts together: each binder does one job between the engine room and the window.
+"""Connects the parts of the window: each does one job between widgets and engine, runner or disk.
 
 A part is a QObject that gets what it needs and connects itself. To add one, write it in a file of its own and name it
 in ``MainController.__init__``; what several of them need to know about the whole is the Situation.

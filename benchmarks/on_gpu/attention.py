@@ -1,4 +1,4 @@
-"""How long does attention take beside what else is there, and how much of the memory's bandwidth does it reach?
+"""How long does attention take beside other implementations, and what share of the memory bandwidth does it use?
 
 One layer of the 7B shape. *ours* is the product's kernel. *SDPA, prompt per row* keeps a copy of the prompt for every
 row in one padded batch (BASS-PAD in the paper's ablation), *SDPA, row by row* is one call per row (BASS-SPLIT), *flex*

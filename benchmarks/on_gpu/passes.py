@@ -1,4 +1,4 @@
-"""How long is one pass of the whole model: many candidates behind a long prompt, and a small card."""
+"""How long does one pass of the whole model take, with many candidates after a long prompt, and on a small GPU?"""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What every section stands on: the device, sizes, random models, clocks and a budget."""
+"""What every section uses: the device, sizes, random models, clocks and a budget."""
 
 import time
 from collections.abc import Callable

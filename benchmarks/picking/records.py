@@ -1,4 +1,4 @@
-"""What was measured, one problem a line, so that a run that was killed goes on where it was."""
+"""The measurements, one problem per line, so that a run that was killed can continue."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What an engine says while it works. Times are seconds since the run started, on the engine's clock."""
+"""The events that an engine emits. Times are seconds since the run started, on the engine's clock."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""One thing that was looked at."""
+"""One finding of the doctor: a subject, its state, and advice."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""One box: a process that is started, heard, bounded and ended, with nothing left of it."""
+"""One box: a process that is started, read from, limited and ended, with nothing left of it."""
 
 import asyncio
 import contextlib

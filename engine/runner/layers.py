@@ -1,6 +1,6 @@
 """What stands between a candidate and the computer: which layers there are here, and how a box gets them.
 
-Bubblewrap gives namespaces and the file view, the seccomp filter and the group of the kernel (``cgroups``) come on top;
+Bubblewrap gives namespaces and the file view, the seccomp filter and the control group (``cgroups``) come on top;
 limits are set inside, by the stub; clocks and the output cap are the service's.
 """
 

@@ -1,4 +1,4 @@
-"""The verdict on one candidate, and what it rests on."""
+"""The verdict on one candidate, and the evidence for it."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any

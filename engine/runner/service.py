@@ -1,8 +1,8 @@
 """The runner service: one headless process between the application and the boxes, JSON lines on standard input/output.
 
 ``python -m engine.runner.service``. One thread does everything: it starts the boxes (the kernel ends a box when the
-thread that started it ends), hears them, and keeps their clocks. The end of standard input ends every box and it.
-With ``--never`` it runs nothing at all.
+thread that started it ends), reads from them, and enforces their time limits. The end of standard input
+ends every box and the service. With ``--never`` it runs nothing at all.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A model on a GPU: the same door as ``RaggedModel``, over memory that stays in place and graphs of its passes."""
+"""A model on a GPU: the same interface as ``RaggedModel``, over memory that stays in place and graphs of its passes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

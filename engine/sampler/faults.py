@@ -1,4 +1,4 @@
-"""What an unforeseen exception means for the user: one sentence, and a kind for whoever can offer a way out."""
+"""What an unforeseen exception means for the user: one sentence, and a kind by which the window offers a remedy."""
 
 import gc
 

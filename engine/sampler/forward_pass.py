@@ -1,4 +1,4 @@
-"""What a forward pass gives: logits, and what a drafter asked to see of it."""
+"""What a forward pass returns: logits, and the hidden states that a drafter asked for."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A run in numbers: what each step did, and what became of it."""
+"""The metrics of a run: what each step did, and the totals."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""The one door to a model's forward pass: any number of tokens per row, over ragged rows and a shared prompt.
+"""The only way to a model's forward pass: any number of tokens per row, over ragged rows and a shared prompt.
 
-The target's verify pass, its prefill, and a draft model's catch-up are the same call. What lies behind the door
-(a packed or padded line here, captured graphs in ``device_model``) is nobody else's business.
+The target's verify pass, its prefill, and a draft model's catch-up are the same call. How it is done
+(a packed or padded line here, captured graphs in ``device_model``) does not concern callers.
 """
 
 import inspect

@@ -1,4 +1,4 @@
-"""A server as engine: hears messages, lives on one thread, and on it in one event loop."""
+"""A server as the engine: takes messages and runs on one thread, in one event loop."""
 
 import asyncio
 import traceback

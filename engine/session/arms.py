@@ -1,8 +1,8 @@
 """Ways of going on when no candidate has passed yet, and which of them to take next.
 
-Every arm proposes what it would ask for; taken is the proposal with the most expected passes per second. What is
-expected starts from the pass rates in resources/arms.toml and falls with every candidate of this
-run that failed. All is computed from the run and from costs that are handed in, so the same run decides the same.
+Every arm proposes a request; the proposal with the most expected passes per second is taken. The expectation starts
+from the pass rates in resources/arms.toml and falls with every candidate of this run that failed. All of it is computed
+from the run and from the costs passed in, so the same run leads to the same decisions.
 """
 
 import functools

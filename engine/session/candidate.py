@@ -1,4 +1,4 @@
-"""One of the n answers: its text and its code, what the engine counted, what the tests said, whom it is like."""
+"""One of the n answers: its text and code, the engine's counts, the test results, and which others it resembles."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any

@@ -1,4 +1,4 @@
-"""Conducts one run: what follows from what the engine, the test runner and the user say.
+"""Drives one run: decides what follows from the engine's events, the test reports and the user's actions.
 
 Events go in, effects come out, in the order in which they are to be carried out. No thread, no file and no Qt in here,
 and the clock is handed in: the window, the command line and the benchmarks only carry messages to and fro.

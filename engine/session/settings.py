@@ -1,6 +1,6 @@
-"""What a user has chosen for good: one TOML file, written whole or not at all, shared by window and command line.
+"""The user's settings: one TOML file, written whole or not at all, shared by window and command line.
 
-Keys that this release does not know stay where they are. A value that cannot be is passed over with a sentence, and a
+Keys that this release does not know stay in the file. An invalid value is ignored, with a sentence that says so, and a
 file that cannot be read is set aside, never thrown away.
 """
 

@@ -1,4 +1,4 @@
-"""The loop over the logits, written for LLVM. Each row for itself, to the bit."""
+"""The loop of the logit statistics, written for LLVM. A row's bits depend on that row alone."""
 
 from llvmlite import ir
 

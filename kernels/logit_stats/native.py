@@ -1,4 +1,4 @@
-"""Statistics of the logits as a compiled loop: two looks at each row where torch takes six."""
+"""The logit statistics as a compiled loop, which reads each row twice where torch reads it six times."""
 
 import ctypes
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Statistics of the logits in plain torch."""
+"""The logit statistics in plain torch."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""A draft model on a GPU: its loop is one captured graph that feeds itself, and the host hears once, at the end."""
+"""A draft model on a GPU: its loop is one captured graph that feeds itself; the host gets the tokens at the end."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Drafts that cost no pass: copies of what was said before, and where nothing repeats, habit and insight.
+"""Drafts that cost no pass: copies of earlier text, and where nothing repeats, n-grams or the target's hidden states.
 
 Candidates of one prompt resemble each other. Where a candidate's last tokens occurred before, in the prompt, in itself
 or in a sibling, what followed there is a good guess (``copies``). It needs no second model, and copying from siblings
