@@ -139,7 +139,7 @@ class Bench:
         Raises BasslineError when the run fails.
         """
         seen = Conducted()
-        start = heard = time.monotonic()
+        start = last = time.monotonic()
         self._perform(side, begin())
         while not driver.over:
             now = time.monotonic()
@@ -149,12 +149,12 @@ class Bench:
             try:
                 message = self._inbox.get(timeout=_TICK_S)
             except queue.Empty:
-                if now - heard > _SILENCE_S:
+                if now - last > _SILENCE_S:
                     raise _silence() from None
                 continue
-            heard = time.monotonic()
+            last = time.monotonic()
             if isinstance(message, CandidateFinished):
-                seen.finished_s[message.candidate] = heard - start
+                seen.finished_s[message.candidate] = last - start
             effects = _effects(driver, message)
             seen.first_pass = next((e.candidate for e in effects if isinstance(e, FirstPass)), seen.first_pass)
             self._perform(side, effects)
