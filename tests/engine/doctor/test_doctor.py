@@ -5,6 +5,9 @@ import importlib.metadata
 import pytest
 
 from engine import device
+from engine.backends import cuda
+from engine.backends.cpu import Cpu
+from engine.backends.device import Gpu
 from engine.child_process import ROOT
 from engine.doctor import display, machine, packages, protection, storage
 from engine.doctor.examination import examine
@@ -50,32 +53,32 @@ class TestMachine:
         assert finding.state == "weak"
         assert advice in finding.advice
 
-    @pytest.mark.parametrize(("cuda", "state"), [(True, "good"), (False, "bad")])
-    def test_a_gpu_needs_the_right_torch(self, monkeypatch, cuda, state):
-        monkeypatch.setattr(machine, "torch_build_has_cuda", lambda: cuda)
-        finding = survey(monkeypatch, gpus=(device.Gpu("A", 8 * GIB, 7 * GIB, "570"),))["GPU 0"]
+    @pytest.mark.parametrize(("has_cuda", "state"), [(True, "good"), (False, "bad")])
+    def test_a_gpu_needs_the_right_torch(self, monkeypatch, has_cuda, state):
+        monkeypatch.setattr(cuda, "torch_build_has_cuda", lambda: has_cuda)
+        finding = survey(monkeypatch, gpus=(Gpu("A", 8 * GIB, 7 * GIB, "570", "cuda"),))["GPU 0"]
         assert finding.state == state
-        assert bool(finding.advice) is not cuda
+        assert bool(finding.advice) is not has_cuda
 
     def test_a_gpu_that_torch_cannot_use_is_said_to_be_left_alone(self, monkeypatch):
-        monkeypatch.setattr(machine, "torch_build_has_cuda", lambda: True)
-        monkeypatch.setattr(machine, "why_old_driver", lambda: "The NVIDIA driver is too old; update it.")
-        finding = survey(monkeypatch, gpus=(device.Gpu("A", 8 * GIB, 7 * GIB, "470"),))["GPU 0"]
+        monkeypatch.setattr(cuda, "torch_build_has_cuda", lambda: True)
+        monkeypatch.setattr(cuda, "why_old_driver", lambda: "The NVIDIA driver is too old; update it.")
+        finding = survey(monkeypatch, gpus=(Gpu("A", 8 * GIB, 7 * GIB, "470", "cuda"),))["GPU 0"]
         assert finding.state == "bad"
         assert finding.advice == "The NVIDIA driver is too old; update it. Models run on the processor."
 
     def test_what_came_out_when_a_model_was_loaded_is_told(self, monkeypatch, tmp_path):
         monkeypatch.setenv("BASSLINE_HOME", str(tmp_path))
         assert "models" not in survey(monkeypatch)
-        notes.keep("llama", "The model cannot be captured as a CUDA graph (it asked).")
+        notes.keep("llama", "The model cannot be captured as a graph (it asked).")
         notes.keep("other", "")
         finding = survey(monkeypatch)["models"]
-        assert finding.text == "llama: The model cannot be captured as a CUDA graph (it asked)."
+        assert finding.text == "llama: The model cannot be captured as a graph (it asked)."
         notes.keep("llama", "")
         assert "models" not in survey(monkeypatch)
 
     def test_a_default_model_that_does_not_fit(self, monkeypatch):
-        monkeypatch.setattr(machine, "memory_free", lambda kind: GIB)
+        monkeypatch.setattr(Cpu, "memory_free", lambda _: GIB)
         finding = survey(monkeypatch)["default model"]
         assert finding.state == "bad"
         assert "servers add" in finding.advice

@@ -133,7 +133,7 @@ def test_a_model_that_cannot_be_captured_runs_all_the_same_and_says_why():
         device.forward([[6, 7]], [3]).logits, plain.forward([[6, 7]], [3]).logits, rtol=0, atol=1e-4
     )
     assert device.note == (
-        "The model cannot be captured as a CUDA graph (operation not permitted when stream is capturing)."
+        "The model cannot be captured as a graph (operation not permitted when stream is capturing)."
     )
 
 
