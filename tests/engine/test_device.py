@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from engine import device
+from kernels import quota
 
 CHECKOUT = Path(device.__file__).parents[1]
 
@@ -42,12 +43,12 @@ def test_light_modules_do_not_load_torch():
 
 def test_openmp_has_no_more_threads_than_a_share_of_the_processor(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(device.quota, "bound", lambda: 16)
-    monkeypatch.setattr(device.quota, "share", lambda: 2.5)
+    monkeypatch.setattr(quota, "bound", lambda: 16)
+    monkeypatch.setattr(quota, "share", lambda: 2.5)
     device.prepare_environment()
     assert os.environ["OMP_NUM_THREADS"] == "3"
     assert device.cores() == 3
     monkeypatch.delenv("OMP_NUM_THREADS")
-    monkeypatch.setattr(device.quota, "share", lambda: None)
+    monkeypatch.setattr(quota, "share", lambda: None)
     device.prepare_environment()
     assert "OMP_NUM_THREADS" not in os.environ

@@ -1,6 +1,9 @@
 """What the doctor says, and that each weakness comes with what to do about it."""
 
 import importlib.metadata
+import os
+import shutil
+import sys
 
 import pytest
 
@@ -11,9 +14,10 @@ from engine.backends.device import Gpu
 from engine.child_process import ROOT
 from engine.doctor import display, machine, packages, protection, storage
 from engine.doctor.examination import examine
-from engine.models import notes
+from engine.models import hub, notes
 from engine.runner.client import RunnerUnavailable
 from engine.runner.protocol import Isolation
+from kernels import llvm
 
 GIB = 1 << 30
 MACHINE = device.Machine("Linux 6.1", "x86_64", 8, 16 * GIB, 12 * GIB, ("avx2",), ())
@@ -26,7 +30,7 @@ def by_name(findings):
 def survey(monkeypatch, cannot_compile="", **changes):
     found = device.Machine(**(vars(MACHINE) | changes))
     monkeypatch.setattr(machine, "inspect_machine", lambda: found)
-    monkeypatch.setattr(machine.llvm, "why_not", lambda: cannot_compile)
+    monkeypatch.setattr(llvm, "why_not", lambda: cannot_compile)
     return by_name(machine.machine())
 
 
@@ -165,7 +169,7 @@ class TestStorage:
     def home(self, tmp_path, monkeypatch):
         monkeypatch.setenv("BASSLINE_HOME", str(tmp_path / "home"))
         monkeypatch.setenv("HOME", str(tmp_path))
-        monkeypatch.setattr(storage.hub, "reachable", lambda: False)
+        monkeypatch.setattr(hub, "reachable", lambda: False)
 
     def test_nothing_yet(self):
         found = by_name(storage.storage())
@@ -174,12 +178,12 @@ class TestStorage:
         assert (found["folder"].state, found["hub"].state) == ("good", "weak")
 
     def test_little_room(self, monkeypatch):
-        monkeypatch.setattr(storage.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10**9}))
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10**9}))
         finding = by_name(storage.storage())["room"]
         assert (finding.state, finding.text) == ("weak", "1.0 GB free on its disk")
 
     def test_a_folder_that_cannot_be_written(self, monkeypatch):
-        monkeypatch.setattr(storage.os, "access", lambda *_: False)
+        monkeypatch.setattr(os, "access", lambda *_: False)
         finding = by_name(storage.storage())["folder"]
         assert finding.state == "bad"
         assert "BASSLINE_HOME" in finding.advice
@@ -196,7 +200,7 @@ class TestDisplay:
         assert "DISPLAY=:7" in by_name(display.display())["screen"].text
 
     def test_libraries_that_are_missing(self, monkeypatch):
-        monkeypatch.setattr(display.sys, "platform", "linux")
+        monkeypatch.setattr(sys, "platform", "linux")
         monkeypatch.setattr(display, "_loads", lambda name: "xcb" not in name)
         finding = by_name(display.display())["Qt"]
         assert "libxcb-cursor.so.0" in finding.text
@@ -217,7 +221,7 @@ def test_whatever_is_weak_says_what_to_do(monkeypatch):
 
         def close(self): ...
 
-    monkeypatch.setattr(storage.hub, "reachable", lambda: False)
+    monkeypatch.setattr(hub, "reachable", lambda: False)
     monkeypatch.setattr(protection, "RunnerClient", Silent)
     monkeypatch.setattr(protection, "WAIT_S", 0.01)
     findings = [finding for found in examine().values() for finding in found]

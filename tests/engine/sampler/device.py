@@ -52,7 +52,7 @@ class FakeDevice(Cpu):
     wrong: float = 1.0
     alive: bool = True
     plain: str = ""
-    captures: list = field(default_factory=list)
+    captures: list[Rerun] = field(default_factory=list)
     launches: int = 0
 
     def __post_init__(self):

@@ -352,8 +352,8 @@ def test_costs_are_those_of_one_device_and_one_way(modules, tmp_path, monkeypatc
         return CostTable(dict.fromkeys(sizes, 1.0))
 
     monkeypatch.setattr("engine.sampler.cost_table.measure", measure)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: names[0])
     names = ["NVIDIA H200"]
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: names[0])
     captured, eager, plain = (
         open_device(modules["target"]),
         DeviceModel(copy.deepcopy(modules["target"]), VOCABULARY, packed_attention, None, room=SMALL),
