@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from engine.backends import cuda, registry
 from engine.backends.device import Gpu
@@ -116,3 +117,51 @@ def test_what_torch_was_built_with_is_read_without_loading_it(monkeypatch, tmp_p
     found = importlib.util.spec_from_file_location("torch", tmp_path / "__init__.py")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: found)
     assert cuda._cuda_of_torch() == version
+
+
+class TestInTorch:
+    """What is asked of torch once it is loaded, of a ``torch.cuda`` that is played."""
+
+    @pytest.fixture(autouse=True)
+    def two_gpus(self, monkeypatch):
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda number: (10, 80) if number == 0 else (80, 80))
+
+    @pytest.mark.parametrize(
+        ("name", "size", "exceeds"), [("cuda", 9, False), ("cuda", 10, True), ("cuda:0", 99, False)]
+    )
+    def test_a_model_goes_to_all_where_the_first_is_too_small_and_nobody_chose_one(self, name, size, exceeds):
+        assert registry.named(name).exceeds_first(size) is exceeds
+
+    def test_a_single_one_is_never_too_small_to_be_tried(self, monkeypatch):
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+        assert not registry.named("cuda").exceeds_first(99)
+
+    def test_a_number_that_torch_does_not_find(self):
+        assert registry.named("cuda").why_not_in_torch() == registry.named("cuda:1").why_not_in_torch() == ""
+        assert registry.named("cuda:2").why_not_in_torch() == (
+            "This torch finds no cuda:2 device; choose --device cpu or install a CUDA build."
+        )
+
+    def test_kernels_are_launched_where_the_model_is(self, monkeypatch):
+        pytest.importorskip("kernels.attention.triton", reason="triton has no wheel for this platform")
+        chosen = []
+        monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+        for name in ("cuda:1", "cuda"):  # without a number: where torch is anyway
+            registry.named(name).attention()
+        assert chosen == [1]
+
+    @pytest.mark.parametrize(("capability", "note"), [((7, 5), "This GPU is older than Ampere"), ((9, 0), "")])
+    def test_an_old_one_runs_in_plain_pytorch(self, monkeypatch, capability, note):
+        monkeypatch.setattr(cuda, "why_no_kernels", lambda: "")
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda name: {"cuda:1": capability}[name])
+        why = registry.named("cuda:1").why_plain()
+        assert why.startswith(note)
+        assert bool(why) == bool(note)
+
+    def test_it_is_dead_once_an_operation_fails_for_want_of_anything_but_memory(self, monkeypatch):
+        def fail(*size, device):
+            raise {"cuda:0": RuntimeError("illegal memory access"), "cuda:1": torch.OutOfMemoryError("full")}[device]
+
+        monkeypatch.setattr(torch, "zeros", fail)
+        assert [registry.named(name).is_alive() for name in ("cuda:0", "cuda:1")] == [False, True]
