@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from app.cli.desktop_entry import add_desktop_entry
 from app.cli.doctor import add_doctor
 from app.cli.history import add_history
-from app.cli.models import add_models
+from app.cli.models import DEVICES, add_models
 from app.cli.output import put
 from app.cli.sampling import add_sampling, ladder_of, sampling_of
 from app.cli.servers import add_servers
@@ -262,7 +262,7 @@ def _add_model(command: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--device",
         default=ModelChoice.device,
-        metavar="{auto,cpu,cuda}",
+        metavar=DEVICES,
         help=_default(ModelChoice.device, "where it runs"),
     )
     group.add_argument("--offline", action="store_true", help="never use the network")

@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from engine.backends.memory import is_out_of_memory, release_cached_memory
 from engine.contract import (
     Add,
     BasslineError,
@@ -24,7 +25,7 @@ from engine.models.errors import OutOfMemory
 from engine.models.loader import LoadedModel
 from engine.sampler.admission import Admission
 from engine.sampler.decoder import Decoder
-from engine.sampler.faults import is_out_of_memory, kind_of, release_cached_memory, sentence_for
+from engine.sampler.faults import kind_of, sentence_for
 from engine.sampler.forward_pass import Pass
 from engine.sampler.metrics import StepLog, Times, run_metrics
 from engine.sampler.row import Row

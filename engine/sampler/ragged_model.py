@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from engine.backends.registry import device_of
 from engine.models.causal_lm import CausalLM
 from engine.sampler.cache import ATTENTION_NAME, RaggedCache, Step, forward_over
 from engine.sampler.forward_pass import NO_FEATURES, Features, Pass
@@ -74,7 +75,7 @@ class RaggedModel:
     @property
     def place(self) -> str:
         """Where passes run, and how: what their times hold for."""
-        return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else self.device.type
+        return device_of(self.device).place()
 
     @property
     def chunk(self) -> int:

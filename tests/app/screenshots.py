@@ -272,7 +272,7 @@ def take(theme: Theme, state: str, colours: str, folder: Path, home: Path) -> Pa
         for _ in range(20):
             QApplication.processEvents()
         path = folder / f"{state}-{colours}.png"
-        in_few_colours(picture(on), theme).save(str(path), "PNG", 0)
+        in_few_colours(picture(on), theme).save(str(path), b"PNG", 0)
     return path
 
 

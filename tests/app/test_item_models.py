@@ -13,7 +13,8 @@ from app.item_models.table import Cell, TableModel
 from engine.contract import CandidateFinished, Request, RunStarted, TextAdded
 from engine.runner.report import Report, TestResult
 from engine.selection.grouping import Likeness
-from engine.session.run import Candidate, Run
+from engine.session.candidate import Candidate
+from engine.session.run import Run
 
 
 def run_of(count: int) -> Run:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ def test_one_thread_that_is_left_is_enough(monkeypatch: pytest.MonkeyPatch) -> N
     left: list[int] = []
     monkeypatch.setattr(leaving, "leave", left.append)
     for threads in (1, 2, 3):
-        monkeypatch.setattr(leaving.threading, "active_count", lambda now=threads: now)
+        monkeypatch.setattr(threading, "active_count", lambda now=threads: now)
         with pytest.raises(SystemExit) as ended:
             leaving.end(threads)
         assert ended.value.code == threads

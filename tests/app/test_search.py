@@ -128,7 +128,7 @@ def test_a_larger_model_is_asked_about_once(open_stage: Callable[..., Stage], an
         def submit(self, message: object) -> None:
             if isinstance(message, Load):
                 loads.append(message.choice.model)
-            super().submit(message)  # type: ignore[arg-type]
+            super().submit(message)
 
     on.controller.loading.open_engine = lambda choice: Counting(on.script, on.clock)
     here = ModelChoice("scripted")

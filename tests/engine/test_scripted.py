@@ -227,7 +227,7 @@ def test_loading() -> None:
 def test_a_load_can_be_stopped(message: Any) -> None:
     events = load(from_texts(TEXTS), once(Loading, message))
     assert [type(event) for event in events] == [Loading, LoadFailed, Closed]
-    assert events[1].cancelled  # type: ignore[union-attr]
+    assert events[1].cancelled
 
 
 def test_the_hand_driven_clock_moves_only_by_hand() -> None:

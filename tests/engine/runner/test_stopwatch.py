@@ -18,7 +18,7 @@ class FakeLink:
 
 def started() -> tuple[FakeLink, Stopwatch, list[str]]:
     link, late = FakeLink(), list[str]()
-    return link, Stopwatch(link, 1.0, late.append), late  # type: ignore[arg-type]
+    return link, Stopwatch(link, 1.0, late.append), late
 
 
 def soon(late: list[str], wanted: list[str]) -> None:

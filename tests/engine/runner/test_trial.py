@@ -91,7 +91,7 @@ def plan() -> Plan:
 
 
 def tried(store: FakeStore, patient: bool = True) -> Report:
-    trial = Trial(TEST, plan(), HELD, store, lambda result: None, patient)  # type: ignore[arg-type]
+    trial = Trial(TEST, plan(), HELD, store, lambda result: None, patient)
     return asyncio.run(trial.run())
 
 
@@ -146,12 +146,12 @@ PROOFS = {
 @pytest.mark.parametrize("name", PROOFS)
 def test_tests_can_fail_when_a_candidate_that_does_nothing_fails(name: str) -> None:
     store, proved = PROOFS[name]
-    assert asyncio.run(can_fail(TEST, plan(), HELD, store)) is proved  # type: ignore[arg-type]
+    assert asyncio.run(can_fail(TEST, plan(), HELD, store)) is proved
 
 
 def test_it_is_tried_once() -> None:
     async def twice() -> list[bool]:
         one, store = plan(), FakeStore(2, b="failed")
-        return [await can_fail(TEST, one, HELD, store) for _ in range(2)]  # type: ignore[arg-type]
+        return [await can_fail(TEST, one, HELD, store) for _ in range(2)]
 
     assert asyncio.run(twice()) == [True, True]

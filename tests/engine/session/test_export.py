@@ -11,7 +11,6 @@ import pytest
 
 from engine.contract import CandidateFinished, ModelChoice, Ready, Request, RunFinished
 from engine.runner.report import Report, TestResult
-from engine.session import export
 from engine.session.export import (
     AlreadyExists,
     CannotSave,
@@ -61,7 +60,7 @@ def test_an_existing_file_is_not_touched_unasked(tmp_path: Path) -> None:
 
 def test_a_file_that_appears_while_saving_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.py"
-    monkeypatch.setattr(export.os, "fsync", lambda descriptor: path.write_text("somebody else's"))
+    monkeypatch.setattr(os, "fsync", lambda descriptor: path.write_text("somebody else's"))
     with pytest.raises(AlreadyExists):
         save(path, "ours")
     assert path.read_text() == "somebody else's"
@@ -72,7 +71,7 @@ def test_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def refuse(*paths: object) -> None:
         raise PermissionError(errno.EPERM, "no links here")
 
-    monkeypatch.setattr(export.os, "link", refuse)
+    monkeypatch.setattr(os, "link", refuse)
     path = save(tmp_path / "a.py", "x")
     assert path.read_text() == "x"
     with pytest.raises(AlreadyExists):
@@ -85,7 +84,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(export.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CannotSave, match="the disk is full; choose another place"):
         save(path, "new", overwrite=True)
     assert path.read_text() == "old"

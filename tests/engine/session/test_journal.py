@@ -168,7 +168,7 @@ class TestWhatIsWrittenWhen:
         connect = schema.connect
 
         def watched(*arguments: object) -> sqlite3.Connection:
-            db = connect(*arguments)  # type: ignore[arg-type]
+            db = connect(*arguments)
             db.set_trace_callback(lambda _: threads.add(threading.current_thread().name))
             return db
 
@@ -368,7 +368,7 @@ class TestDamage:
         def refuse(journal: Journal, *arguments: object) -> None:
             if full:
                 raise HistoryUnavailable("The history cannot be used: database or disk is full.")
-            put(journal, *arguments)  # type: ignore[arg-type]
+            put(journal, *arguments)
 
         monkeypatch.setattr(Journal, "put", refuse)
         run = Run("r", Request("p", 1, 2))

@@ -70,8 +70,8 @@ class World:
                 case FirstPass():
                     self.told.append(effect)
                 case _:
-                    self.sent.append(effect)  # type: ignore[arg-type]
-                    self._engine_hears(effect)  # type: ignore[arg-type]
+                    self.sent.append(effect)
+                    self._engine_hears(effect)
 
     def _engine_hears(self, message: Message) -> None:
         if isinstance(message, Generate):
