@@ -39,6 +39,7 @@ from engine.session.arms import REPAIR, Proposal
 from engine.session.candidate import Candidate, Origin
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
 from engine.session.provenance import Provenance
+from engine.session.resume import elapsed_s
 from engine.session.run import IN_TEST, Run
 from engine.session.search import Decision, Search
 from engine.session.turns import fix
@@ -87,6 +88,7 @@ class RunDriver:
         self._search = search
         self._before: list[dict[str, Any]] = []  # decisions of earlier searches and repairs
         self._proposal: Proposal | None = None  # whose model is being loaded
+        self._leg_open = False  # what it cost is still to be told to the search
         self._leg_began_s = self._search_began_s = 0.0  # after the run's beginning
 
     @property
@@ -127,12 +129,12 @@ class RunDriver:
         """A run that has ended goes on until one passes; candidates without a verdict are tested first."""
         assert self.run.ended, "a run that goes on is ended first"
         self._before = list(self.run.decisions)
+        if not self.legs:  # a run of the history: its times go on where they ended
+            self._started_at = self._clock() - elapsed_s(self.run)
+        self.run.withdraw(self.run.never_began())
         search.resume(self.run, self._now_s)
-        if not self.legs:
-            self.legs.append(Leg(self.run.request, self.run.provenance))
         self._search, self._search_began_s = search, self._now_s
-        took = self.run.metrics.total_s if self.run.metrics else 0.0
-        self._none, self._leg_began_s = False, self._now_s - took  # what its candidates cost tells what others will
+        self._none = self._leg_open = False
         return self._hand_over() + self._go_on()
 
     def repair(self, number: int, count: int, seed: int) -> list[Effect]:
@@ -230,7 +232,7 @@ class RunDriver:
         self.legs.append(Leg(request, self.run.provenance))
         if self._search is not None:
             self.run.decisions = self._before + [decision.to_dict() for decision in self._search.decisions]
-        self._leg_began_s = self._now_s
+        self._leg_open, self._leg_began_s = True, self._now_s
         return [Generate(self.run.name, request)]
 
     def _hand_over(self) -> list[Effect]:
@@ -335,10 +337,10 @@ class RunDriver:
 
     def _leg_ended(self, search: Search) -> None:
         """What was asked for when the engine was just done never began: another leg takes these numbers."""
-        own = self._of_this_leg()
-        lost = [c.number for c in own if c.started_s is None and c.stop_reason == "cancelled"]
-        self.run.withdraw(lost)
-        search.leg_ended(self._now_s - self._leg_began_s, len(own) - len(lost))
+        if self._leg_open:
+            self._leg_open = False
+            self.run.withdraw(self.run.never_began())
+            search.leg_ended(self._now_s - self._leg_began_s, len(self._of_this_leg()))
 
     def _follow(self, proposal: Proposal) -> list[Effect]:
         self.run.reopen(proposal.request, proposal.origin)

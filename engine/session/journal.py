@@ -156,6 +156,13 @@ class Journal:
             dead = [str(id) for id, owner in owners if not _lives(owner)]
             return self._entries(f"id IN ({', '.join(dead) or 'NULL'}) ORDER BY id DESC")
 
+    def is_open(self, id: int) -> bool:
+        """Whether a process that still lives, this one or another, is going on with the run."""
+        over = ", ".join(f"'{state}'" for state in _OVER)
+        with _sentences(self.path):
+            row = self._db.execute(f"SELECT owner FROM runs WHERE id = ? AND state NOT IN ({over})", (id,)).fetchone()
+        return row is not None and _lives(row[0])
+
     def end_unfinished(self) -> list[HistoryEntry]:
         """Runs that a dead process left behind are over now, and stopped. Gives them, newest first."""
         left = self.unfinished()
