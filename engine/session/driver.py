@@ -125,14 +125,18 @@ class RunDriver:
         self.run.expect(request)
         return [Add(self.run.name, count)]
 
-    def search_on(self, search: Search) -> list[Effect]:
-        """A run that has ended goes on until one passes; candidates without a verdict are tested first."""
+    def search_on(self, search: Search, fix: int = 0) -> list[Effect]:
+        """A run that has ended goes on until one passes; candidates without a verdict are tested first.
+
+        ``fix``: it begins with corrections of that candidate. Raises BadRequest where there is nothing to correct.
+        """
         assert self.run.ended, "a run that goes on is ended first"
         self._before = list(self.run.decisions)
         if not self.legs:  # a run of the history: its times go on where they ended
             self._started_at = self._clock() - elapsed_s(self.run)
         self.run.withdraw(self.run.never_began())
         search.resume(self.run, self._now_s)
+        search.wish(fix)
         self._search, self._search_began_s = search, self._now_s
         self._none = self._leg_open = False
         return self._hand_over() + self._go_on()
@@ -140,6 +144,8 @@ class RunDriver:
     def repair(self, number: int, count: int, seed: int) -> list[Effect]:
         """``count`` corrections of a candidate of a run that has ended join its candidates. Raises BadRequest."""
         asked = fix(self.run, number, seed)
+        if not self.legs:  # a run of the history, or a file: what comes of it counts from now
+            self._started_at = self._clock()
         first = max(self.run.candidates) + 1
         request = replace(asked, candidates=count, first_candidate=first)
         origin = Origin(REPAIR, "", number)

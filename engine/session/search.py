@@ -10,9 +10,10 @@ from typing import Any
 
 from engine.contract import Request, Sampling
 from engine.contract.wire import part_from_json, part_to_json
-from engine.session.arms import ARMS, BATCH, FRESH, Budget, Model, Outlook, Proposal, proposals
-from engine.session.candidate import ONCE, Origin
+from engine.session.arms import ARMS, BATCH, FRESH, Budget, Model, Outlook, Proposal, proposals, repair_of
+from engine.session.candidate import FILE, ONCE, Origin
 from engine.session.run import IN_TEST, Run
+from engine.session.turns import fix
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Search:
     def __init__(self, budget: Budget, ladder: Sequence[Model], loaded: int = 0, arms: Iterable[str] = ARMS):
         self.budget, self.ladder, self.loaded = budget, list(ladder), loaded
         self.decisions: list[Decision] = []
-        self._arms = tuple(arms)
+        self._arms, self._wish = tuple(arms), 0
         self._spent_s: dict[str, float] = {}  # by the model's title, with candidates that ended
         self._ended: dict[str, int] = {}
 
@@ -69,16 +70,24 @@ class Search:
         return request
 
     def resume(self, run: Run, at_s: float = 0.0) -> None:
-        """Go on from a run that has ended without a pass, as if it had begun this way, or as it did begin."""
+        """Go on from a run that has ended without a pass, as if it had begun this way, or as it did begin.
+
+        A run that is about a file of the user's own is asked for corrections of it. Raises BadRequest where it needs
+        none.
+        """
         origin = Origin(FRESH, self.title)
         for candidate in run.candidates.values():
             candidate.origin = origin if candidate.origin == ONCE else candidate.origin
         before = (Decision.from_dict(fields) for fields in run.decisions)
         begun = next((decision for decision in before if decision.origin.arm == FRESH), None)
-        request = begun.request if begun else run.request
+        request, of = (begun.request, begun.origin.of) if begun else _first_of(run)
         request = replace(request, goal="first", time_budget_s=None, overrides=self._walked(request))
-        self.decisions.append(Decision(at_s, origin, self.title, request))
+        self.decisions.append(Decision(at_s, replace(origin, of=of), self.title, request))
         self._spent_s, self._ended = costs(run)
+
+    def wish(self, number: int) -> None:
+        """Whatever the chances: what is asked next are corrections of that candidate."""
+        self._wish = number
 
     def _walked(self, request: Request) -> dict[int, Sampling]:
         """Candidates' own temperatures, where there are such, for all that may be asked for: again and again."""
@@ -114,6 +123,8 @@ class Search:
         if not best:
             return None
         chosen = best[0]
+        if self._wish:
+            chosen, self._wish = repair_of(self._outlook(run, 0.0, 0), self._wish), 0
         considered = {_label(proposal): round(proposal.worth, 6) for proposal in best}
         title = self.ladder[chosen.model].title
         self.decisions.append(Decision(at_s, chosen.origin, title, chosen.request, considered))
@@ -127,18 +138,27 @@ class Search:
         self.decisions.pop()
 
     def _best(self, run: Run, seconds: float, ended: int) -> list[Proposal]:
+        return proposals(self._outlook(run, seconds, ended), self._arms)
+
+    def _outlook(self, run: Run, seconds: float, ended: int) -> Outlook:
         spent = self._spent_s.get(self.title, 0.0) + seconds
         count = self._ended.get(self.title, 0) + ended
-        first = self.decisions[0].request
-        outlook = Outlook(run, first, self.ladder, self.loaded, spent / max(1, count), self.left(run))
-        return proposals(outlook, self._arms)
+        first = self.decisions[0]
+        left, of = self.left(run), first.origin.of
+        return Outlook(run, first.request, self.ladder, self.loaded, spent / max(1, count), left, of)
+
+
+def _first_of(run: Run) -> tuple[Request, int]:
+    """What the run was asked first, and the candidate that this corrects; 0 for none."""
+    own = next((number for number, c in sorted(run.candidates.items()) if c.origin.arm == FILE), 0)
+    return (fix(run, own, run.request.seed), own) if own else (run.request, 0)
 
 
 def costs(run: Run) -> tuple[dict[str, float], dict[str, int]]:
     """Seconds in which candidates were written, and how many that ended, by the title of their model."""
     seconds, ended = dict[str, float](), dict[str, int]()
     for title in {c.origin.model for c in run.candidates.values()}:
-        own = [c for c in run.candidates.values() if c.origin.model == title]
+        own = [c for c in run.candidates.values() if c.origin.model == title and c.origin.arm != FILE]
         written = sorted((c.started_s or 0.0, c.finished_s) for c in own if c.finished_s is not None)
         until = 0.0
         for start, end in written:
