@@ -44,6 +44,8 @@ from engine.session.run import IN_TEST, Run
 from engine.session.search import Decision, Search
 from engine.session.turns import fix
 
+_ENOUGH = 3  # tests in a row without a verdict: one may be an accident
+
 
 @dataclass(frozen=True)
 class Leg:
@@ -269,6 +271,8 @@ class RunDriver:
 
     def _verdict(self, number: int, report: Report) -> list[Effect]:
         self.run.record(number, report, self._clock() - self._started_at)
+        if self._search is not None and report.verdict == "infra" and self._no_test_says_anything:
+            return [RefusedTests(report.why), *self.stop()]
         to_stop = self._policy().stop_at_first_pass or self.searching
         if not (to_stop and self.run.candidates[number].passed):
             return []
@@ -277,6 +281,12 @@ class RunDriver:
             return [FirstPass(number, stopped=False)]
         self.run.stop()
         return [Cancel(self.run.name), FirstPass(number, stopped=True)]
+
+    @property
+    def _no_test_says_anything(self) -> bool:
+        """Whatever is tested, there is no verdict on it: more candidates would not tell more."""
+        reports = [c.report for c in self.run.candidates.values() if c.report is not None]
+        return len(reports) >= _ENOUGH and all(report.verdict == "infra" for report in reports)
 
     def _consent_needed(self, number: int, answer: ConsentNeeded) -> list[Effect]:
         if answer.kind in self._consents:

@@ -23,6 +23,7 @@ UNDO_S = 30.0
 _BUSY_S = 5.0
 _RUN_BITS = 20  # a row of ``words`` has the number run << 20 | candidate; candidate 0 is the prompt
 _LONGEST_SEARCH = 200
+_LARGEST_ID = 2**63 - 1
 _ENDED_EARLY = "Bassline ended before this run did; what there was by then is here."
 _OVER = ("finished", "stopped", "failed")
 
@@ -173,7 +174,8 @@ class Journal:
     def load(self, id: int) -> StoredRun:
         """Raises NotInHistory and HistoryUnavailable."""
         with _sentences(self.path):
-            row = self._db.execute("SELECT * FROM runs WHERE id = ? AND deleted IS NULL", (id,)).fetchone()
+            known = "SELECT * FROM runs WHERE id = ? AND deleted IS NULL"
+            row = self._db.execute(known, (id,)).fetchone() if id <= _LARGEST_ID else None
             if row is None:
                 raise NotInHistory(f"There is no run {id} in the history; `history` lists those there are.")
             candidates = self._db.execute("SELECT * FROM candidates WHERE run = ? ORDER BY number", (id,)).fetchall()

@@ -489,3 +489,11 @@ def test_a_run_is_open_while_somebody_goes_on_with_it(tmp_path: Path) -> None:
     assert not journal.is_open(1)
     assert not journal.is_open(2)
     journal.close()
+
+
+@pytest.mark.parametrize("id", [2, 0, 2**63 - 1, 2**63, 10**30])
+def test_a_number_that_no_run_has(id: int, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "h")
+    with pytest.raises(NotInHistory, match=f"There is no run {id} in the history"):
+        journal.load(id)
+    journal.close()
