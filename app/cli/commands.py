@@ -29,6 +29,7 @@ from engine.runner.report import Report
 from engine.session import settings
 from engine.session.candidate import test_state
 from engine.session.ladder import ladder
+from engine.session.own_file import importing_solution
 
 
 def main(words: list[str]) -> int:
@@ -110,7 +111,8 @@ def generate(arguments: argparse.Namespace, given: frozenset[str]) -> int:
 
 
 def test(arguments: argparse.Namespace) -> int:
-    solution, tests = read_text(arguments.solution, "solution"), read_tests(arguments.tests)
+    solution = read_text(arguments.solution, "solution")
+    tests = importing_solution(read_tests(arguments.tests), arguments.solution.stem)
     report = _run_tests(RunTests("test", solution, tests, environment=arguments.environment), asker(arguments.yes))
     if arguments.json:
         print_object(report.to_dict())

@@ -1,6 +1,7 @@
 """``fix`` and ``resume``: go on with a file of the user's own, or with a run of the history."""
 
 import argparse
+import os
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -90,8 +91,7 @@ def _fix_file(arguments: argparse.Namespace, given: frozenset[str]) -> int:
     folder, budget, choice = export_folder(arguments.export), budget_of(arguments), choice_of(arguments)
     if arguments.in_place and path is not None:
         check_file(path)
-    title = arguments.prompt or (f"Fix {path.name}" if path else "Fix this code")
-    request = request_of(arguments, title)
+    request = request_of(arguments, _prompt(path) if arguments.prompt is None else arguments.prompt)
     if "max_tokens" not in given:
         room = max(Sampling.max_tokens, len(code) // _CHARACTERS_PER_TOKEN)
         request = replace(request, sampling=replace(request.sampling, max_tokens=room))
@@ -111,6 +111,11 @@ def _fix_file(arguments: argparse.Namespace, given: frozenset[str]) -> int:
         fix=0 if budget else OWN,
     )
     return play(job, arguments, folder, _writer(path, code, data) if arguments.in_place and path else None)
+
+
+def _prompt(path: Path | None) -> str:
+    """What the file is for where nobody says so; a file's name may hold bytes that are no text."""
+    return f"Fix {os.fsencode(path.name).decode('utf-8', 'replace')}" if path else "Fix this code"
 
 
 def _writer(path: Path, code: str, data: bytes) -> Take:

@@ -22,6 +22,7 @@ from engine.session.turns import fix
 
 _FILE = Path(__file__).parents[2] / "resources" / "arms.toml"
 BATCH = 8  # candidates of one proposal
+MOST = 10_000  # candidates of a search: each is kept, in the history and in memory
 _SHORTEST_S = 1e-6  # what nothing is taken to last where the clock has not moved on
 FRESH, SHOWN_TEST, REPAIR, LARGER = "fresh", "told", "repair", "larger model"
 _WITH_TEST = """\
@@ -41,8 +42,8 @@ class Budget:
     seconds: float = 120.0
 
     def __post_init__(self) -> None:
-        if self.candidates < 1:
-            raise BadRequest(f"The most candidates must be at least 1, not {self.candidates}.")
+        if not 1 <= self.candidates <= MOST:
+            raise BadRequest(f"The most candidates must be at least 1 and at most {MOST:,}, not {self.candidates}.")
         if not 0 < self.seconds < float("inf"):
             raise BadRequest(f"The time budget must be a positive number of seconds, not {self.seconds}.")
 

@@ -132,7 +132,7 @@ class Journal:
                 self._db.execute("DELETE FROM words WHERE rowid BETWEEN ? AND ?", (first, first + (1 << _RUN_BITS) - 1))
 
     def _index(self, id: int, number: int, text: str) -> None:
-        folded = text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ").casefold()
+        folded = _as_kept(text)
         row = id << _RUN_BITS | number
         with _sentences(self.path):
             self._db.execute("DELETE FROM words WHERE rowid = ?", (row,))
@@ -143,9 +143,9 @@ class Journal:
     def entries(self, search: str = "", limit: int = 200) -> list[HistoryEntry]:
         """Newest first: the runs whose prompt or code hold every word of ``search``, letter case aside."""
         with _sentences(self.path):
-            found = self._find(search[:_LONGEST_SEARCH].casefold().split())
+            found = self._find(_as_kept(search[:_LONGEST_SEARCH]).split())
             within = "" if found is None else f" AND id IN ({', '.join(map(str, found)) or 'NULL'})"
-            return self._entries(f"deleted IS NULL{within} ORDER BY id DESC LIMIT {int(limit)}")
+            return self._entries(f"deleted IS NULL{within} ORDER BY id DESC LIMIT {min(limit, _LARGEST_ID)}")
 
     def unfinished(self) -> list[HistoryEntry]:
         """Runs that were going on when their process died, newest first."""
@@ -204,6 +204,11 @@ class Journal:
             here = {row[0] >> _RUN_BITS for row in rows}
             found = here if found is None else found & here
         return found
+
+
+def _as_kept(text: str) -> str:
+    """As words are kept and looked for: letter case aside, and nothing in it that a database does not take."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ").casefold()
 
 
 def _this_process() -> str:

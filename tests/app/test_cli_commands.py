@@ -485,6 +485,14 @@ def test_tests_that_say_nothing_about_the_solution_are_bad_use(
     assert "The tests could not be collected." in capsys.readouterr().out
 
 
+def test_tests_of_one_file_may_call_it_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "good.py").write_text("good = 1")
+    (tmp_path / "t.py").write_text("import good")
+    monkeypatch.setattr(commands, "RunnerClient", FakeRunner)
+    assert main(["test", "--solution", str(tmp_path / "good.py"), "--tests", str(tmp_path / "t.py")]) == 0
+    assert FakeRunner.last.tests[0].tests == "import solution as good"
+
+
 def test_stop_at_first_pass_stops_the_others(play: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     long = ScriptedCandidate(tuple("y" * 4000))
     engine = ScriptedEngine(Script((long, ScriptedCandidate((GOOD,)), long), step_s=0.005))
@@ -536,6 +544,7 @@ def test_until_pass_gives_up_in_time(play: Callable[..., int], capsys: pytest.Ca
     [
         (("--until-pass",), False, "--until-pass needs tests"),
         (("--until-pass", "--max-candidates", "0"), True, "The most candidates must be at least 1"),
+        (("--max-candidates", "5"), True, "add --until-pass"),
         (("--until-pass", "--time-budget", "-1"), True, "The time budget must be a positive number of seconds"),
     ],
 )

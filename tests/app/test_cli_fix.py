@@ -204,6 +204,14 @@ class TestFiles:
             "tests.py",
         ]
 
+    def test_a_name_that_is_no_text(self, play: Play) -> None:
+        name = os.fsdecode(b"\xff.py")
+        Path(name).write_text("bad = 1\n")
+        engine = HeardEngine(GOOD)
+        assert play("fix", name, "--tests", "t.py", "--in-place", engine=engine) == 0
+        assert engine.asked[0].request.turns[0].text == "Fix \N{REPLACEMENT CHARACTER}.py"
+        assert Path(name).read_text() == "good = 1\n"
+
     @pytest.mark.parametrize(
         ("words", "sentence"),
         [
@@ -230,6 +238,7 @@ class TestFiles:
             (["a.py", "--tests", "t.py", "--prompt", "\udcff"], "The text of --prompt is not UTF-8"),
             (["a.py", "--tests", "t.py", "--prompt", " "], "The prompt is empty"),
             (["a.py", "--tests", "t.py", "--export", "a.py"], "a.py exists already"),
+            (["a.py", "--tests", "t.py", "--max-candidates", str(10**20)], "at most 10,000"),
             (["7"], "There is no run 7 in the history"),
         ],
     )
@@ -468,3 +477,21 @@ def test_the_program_corrects_a_file_with_its_own_sandbox(home: Path, tmp_path: 
         again, err = child.communicate(timeout=120)
     assert (child.returncode, again) == (0, out)
     assert "passes these tests already" in err
+
+
+def test_a_real_model_corrects_a_file(small_model: str, tmp_path: Path) -> None:
+    """Whether it succeeds is the model's affair; that it is asked, tested and kept is ours."""
+    (tmp_path / "double.py").write_text("def double(x):\n    return x + x + 1\n")
+    (tmp_path / "t.py").write_text("from double import double\nassert double(3) == 6\n")
+    words = ["fix", str(tmp_path / "double.py"), "--tests", str(tmp_path / "t.py"), "--model", small_model, "--yes"]
+    more = ["-n", "2", "--seed", "1", "--max-tokens", "60", "--precision", "int8", "--device", "cpu", "--json"]
+    with process(tmp_path / "home", *words, *more) as child:
+        out, err = child.communicate(timeout=300)
+    assert child.returncode in (0, 1), err
+    own, *corrections = json.loads(out)["candidates"]
+    assert (own["code"], own["tests"]["verdict"]) == ("def double(x):\n    return x + x + 1\n", "fail")
+    assert [c["origin"]["of"] for c in corrections] == [1, 1]
+    assert all(c["tokens"] and c["text"] for c in corrections)
+    assert all(c["tests"] for c in corrections if c["code"])
+    assert (child.returncode == 0) == any(c["tests"] and c["tests"]["verdict"] == "pass" for c in corrections)
+    assert [c.text for _, c in sorted(kept().candidates.items())][1:] == [c["text"] for c in corrections]

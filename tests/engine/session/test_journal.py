@@ -497,3 +497,11 @@ def test_a_number_that_no_run_has(id: int, tmp_path: Path) -> None:
     with pytest.raises(NotInHistory, match=f"There is no run {id} in the history"):
         journal.load(id)
     journal.close()
+
+
+def test_whatever_is_typed_can_be_looked_for(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "h")
+    for search in ("\udcff", "a\0b", "%", "_", "'", '"', "\N{GREEK SMALL LETTER FINAL SIGMA}"):
+        assert journal.entries(search) == []
+    assert journal.entries(limit=10**30) == []
+    journal.close()

@@ -334,7 +334,7 @@ def test_a_range_of_temperatures_is_walked_by_the_candidates_number() -> None:
     assert [request.sampling_of(n).temperature for n in (1, 2, 3, 20)] == [0.2, 1.0, 0.2, 1.0]
 
 
-@pytest.mark.parametrize("bad", [(0, 1.0), (-1, 1.0), (8, 0.0), (8, float("nan")), (8, float("inf"))])
+@pytest.mark.parametrize("bad", [(0, 1.0), (-1, 1.0), (10_001, 1.0), (8, 0.0), (8, float("nan")), (8, float("inf"))])
 def test_budgets_that_cannot_be(bad: tuple[int, float]) -> None:
     with pytest.raises(BadRequest):
         Budget(*bad)
