@@ -202,7 +202,7 @@ class _Performance:
     def _stopped(self) -> bool:
         for message in self.engine.mailbox.during(self.run):
             if isinstance(message, Add):
-                first = len(self.played) + 1
+                first = max(self.played) + 1
                 self.played |= dict.fromkeys(range(first, first + message.count), 0)
             elif isinstance(message, Cancel) and message.candidate is None:
                 return True

@@ -43,6 +43,8 @@ def add_history(commands: "argparse._SubParsersAction[Any]") -> None:
 def history(arguments: argparse.Namespace) -> int:
     """Raises BadRequest, NotInHistory and HistoryUnavailable."""
     words: list[str] = arguments.words
+    if arguments.candidate is not None and words[:1] != ["show"]:
+        raise BadRequest("--candidate is for: history show ID --candidate N.")
     if words[:1] == ["show"]:
         return _show(_number(words), arguments)
     if words[:1] == ["delete"]:

@@ -9,7 +9,8 @@ from engine.contract.request import CODE_STOPS, MODES
 LADDER = ".."  # between the two ends of a range of temperatures
 
 
-def add_sampling(command: argparse.ArgumentParser) -> None:
+def add_sampling(command: argparse.ArgumentParser, modes: bool = True) -> None:
+    """``modes``: what is asked may also be the start of the code, or the code around a gap."""
     group = command.add_argument_group("sampling")
     group.add_argument(
         "--temperature",
@@ -95,6 +96,16 @@ def add_sampling(command: argparse.ArgumentParser) -> None:
         help="cut what is not finished by then; with --until-pass, when to give up (default there: 120)",
     )
     group.add_argument(
+        "--system",
+        default=Request.system,
+        metavar="TEXT",
+        help="instructions to a chat model before the prompt; '' for the model's own (default: to answer with one "
+        "code block only)",
+    )
+    if not modes:
+        command.set_defaults(mode="chat", suffix_file=None)
+        return
+    group.add_argument(
         "--mode",
         choices=MODES,
         default=Request.mode,
@@ -103,13 +114,6 @@ def add_sampling(command: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--suffix-file", metavar="FILE", help="read the code after the gap from a file, for fill-in-the-middle"
-    )
-    group.add_argument(
-        "--system",
-        default=Request.system,
-        metavar="TEXT",
-        help="instructions to a chat model before the prompt; '' for the model's own (default: to answer with one "
-        "code block only)",
     )
 
 

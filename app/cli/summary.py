@@ -2,6 +2,7 @@
 
 from app.cli.output import one_line
 from engine.contract import Metrics
+from engine.session.candidate import FILE
 from engine.session.export import chosen
 from engine.session.run import Run
 
@@ -22,6 +23,13 @@ def outcome(run: Run) -> str:
         return f"None of {count} candidates passes; the best is {best}, {candidate.tests_label}{why}"
     passing = sum(c.passed for c in run.candidates.values())
     return f"{passing} of {count} candidates pass; candidate {best} is the pick ({candidate.tests_label})."
+
+
+def passes_already(run: Run) -> str:
+    """Of a run that was to go on, and need not."""
+    number = chosen(run)
+    who = "The file" if number is not None and run.candidates[number].origin.arm == FILE else f"Candidate {number}"
+    return f"{who} passes these tests already; nothing was changed."
 
 
 def speed(run: Run, metrics: Metrics) -> str:

@@ -5,6 +5,7 @@ from the pass rates in resources/arms.toml and falls with every candidate of thi
 from the run and from the costs passed in, so the same run leads to the same decisions.
 """
 
+import contextlib
 import functools
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ from engine.session.turns import fix
 
 _FILE = Path(__file__).parents[2] / "resources" / "arms.toml"
 BATCH = 8  # candidates of one proposal
+MOST = 10_000  # candidates of a search: each is kept, in the history and in memory
 _SHORTEST_S = 1e-6  # what nothing is taken to last where the clock has not moved on
 FRESH, SHOWN_TEST, REPAIR, LARGER = "fresh", "told", "repair", "larger model"
 _WITH_TEST = """\
@@ -40,8 +42,8 @@ class Budget:
     seconds: float = 120.0
 
     def __post_init__(self) -> None:
-        if self.candidates < 1:
-            raise BadRequest(f"The most candidates must be at least 1, not {self.candidates}.")
+        if not 1 <= self.candidates <= MOST:
+            raise BadRequest(f"The most candidates must be at least 1 and at most {MOST:,}, not {self.candidates}.")
         if not 0 < self.seconds < float("inf"):
             raise BadRequest(f"The time budget must be a positive number of seconds, not {self.seconds}.")
 
@@ -73,7 +75,8 @@ class Model:
 @dataclass(frozen=True)
 class Outlook:
     """What arms look at. ``loaded``: the place in ``ladder`` of the model that is loaded; ``first``: what was asked
-    first; ``candidate_s``: measured seconds per candidate of the loaded model; ``left``: candidates that may follow.
+    first; ``candidate_s``: measured seconds per candidate of the loaded model; ``left``: candidates that may follow;
+    ``of``: the candidate that ``first`` asks to correct, 0 for none.
     """
 
     run: Run
@@ -82,6 +85,7 @@ class Outlook:
     loaded: int
     candidate_s: float
     left: int
+    of: int = 0
 
     @property
     def count(self) -> int:
@@ -123,7 +127,7 @@ def fresh(now: Outlook) -> Iterator[Proposal]:
     """Further candidates of the same request."""
     title = now.ladder[now.loaded].title
     chance = chance_of(FRESH, title).after(now.failed(FRESH, title))
-    yield Proposal(Origin(FRESH, title), now.asks(now.first), now.loaded, chance, now.candidate_s)
+    yield Proposal(Origin(FRESH, title, now.of), now.asks(now.first), now.loaded, chance, now.candidate_s)
 
 
 def with_tests_in_prompt(now: Outlook) -> Iterator[Proposal]:
@@ -134,21 +138,24 @@ def with_tests_in_prompt(now: Outlook) -> Iterator[Proposal]:
     prompt = _WITH_TEST.format(prompt=now.first.prompt, test=fenced(test))
     chance = chance_of(SHOWN_TEST, title).after(now.failed(SHOWN_TEST, title))
     request = now.asks(replace(now.first, prompt=prompt))
-    yield Proposal(Origin(SHOWN_TEST, title), request, now.loaded, chance, now.candidate_s)
+    yield Proposal(Origin(SHOWN_TEST, title, now.of), request, now.loaded, chance, now.candidate_s)
 
 
 def repair(now: Outlook) -> Iterator[Proposal]:
     """Corrections of the best failing candidate that was not corrected before."""
     start = best_failing(now.run)
-    if start is None:
+    if start is None or start.number == now.of:  # which is what further candidates do
         return
+    with contextlib.suppress(BasslineError):
+        yield repair_of(now, start.number)
+
+
+def repair_of(now: Outlook, number: int) -> Proposal:
+    """Corrections of that candidate. Raises BadRequest."""
     title = now.ladder[now.loaded].title
-    try:
-        request = now.asks(fix(now.run, start.number, now.first.seed))
-    except BasslineError:
-        return
+    request = now.asks(fix(now.run, number, now.first.seed))
     chance = chance_of(REPAIR, title).after(now.failed(REPAIR, title))
-    yield Proposal(Origin(REPAIR, title, start.number), request, now.loaded, chance, now.candidate_s)
+    return Proposal(Origin(REPAIR, title, number), request, now.loaded, chance, now.candidate_s)
 
 
 def larger_model(now: Outlook) -> Iterator[Proposal]:
@@ -159,7 +166,7 @@ def larger_model(now: Outlook) -> Iterator[Proposal]:
     model, here = now.ladder[at], now.ladder[now.loaded]
     chance = chance_of(LARGER, model.title).after(now.failed(FRESH, model.title))
     seconds = now.candidate_s * model.speed / here.speed
-    yield Proposal(Origin(FRESH, model.title), now.asks(now.first), at, chance, seconds, model.load_s)
+    yield Proposal(Origin(FRESH, model.title, now.of), now.asks(now.first), at, chance, seconds, model.load_s)
 
 
 def best_failing(run: Run) -> Candidate | None:

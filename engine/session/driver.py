@@ -39,9 +39,12 @@ from engine.session.arms import REPAIR, Proposal
 from engine.session.candidate import Candidate, Origin
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
 from engine.session.provenance import Provenance
+from engine.session.resume import elapsed_s
 from engine.session.run import IN_TEST, Run
 from engine.session.search import Decision, Search
 from engine.session.turns import fix
+
+_ENOUGH = 3  # tests in a row without a verdict: one may be an accident
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,7 @@ class RunDriver:
         self._search = search
         self._before: list[dict[str, Any]] = []  # decisions of earlier searches and repairs
         self._proposal: Proposal | None = None  # whose model is being loaded
+        self._leg_open = False  # what it cost is still to be told to the search
         self._leg_began_s = self._search_began_s = 0.0  # after the run's beginning
 
     @property
@@ -123,21 +127,27 @@ class RunDriver:
         self.run.expect(request)
         return [Add(self.run.name, count)]
 
-    def search_on(self, search: Search) -> list[Effect]:
-        """A run that has ended goes on until one passes; candidates without a verdict are tested first."""
+    def search_on(self, search: Search, fix: int = 0) -> list[Effect]:
+        """A run that has ended goes on until one passes; candidates without a verdict are tested first.
+
+        ``fix``: it begins with corrections of that candidate. Raises BadRequest where there is nothing to correct.
+        """
         assert self.run.ended, "a run that goes on is ended first"
         self._before = list(self.run.decisions)
+        if not self.legs:  # a run of the history: its times go on where they ended
+            self._started_at = self._clock() - elapsed_s(self.run)
+        self.run.withdraw(self.run.never_began())
         search.resume(self.run, self._now_s)
-        if not self.legs:
-            self.legs.append(Leg(self.run.request, self.run.provenance))
+        search.wish(fix)
         self._search, self._search_began_s = search, self._now_s
-        took = self.run.metrics.total_s if self.run.metrics else 0.0
-        self._none, self._leg_began_s = False, self._now_s - took  # what its candidates cost tells what others will
+        self._none = self._leg_open = False
         return self._hand_over() + self._go_on()
 
     def repair(self, number: int, count: int, seed: int) -> list[Effect]:
         """``count`` corrections of a candidate of a run that has ended join its candidates. Raises BadRequest."""
         asked = fix(self.run, number, seed)
+        if not self.legs:  # a run of the history, or a file: what comes of it counts from now
+            self._started_at = self._clock()
         first = max(self.run.candidates) + 1
         request = replace(asked, candidates=count, first_candidate=first)
         origin = Origin(REPAIR, "", number)
@@ -230,7 +240,7 @@ class RunDriver:
         self.legs.append(Leg(request, self.run.provenance))
         if self._search is not None:
             self.run.decisions = self._before + [decision.to_dict() for decision in self._search.decisions]
-        self._leg_began_s = self._now_s
+        self._leg_open, self._leg_began_s = True, self._now_s
         return [Generate(self.run.name, request)]
 
     def _hand_over(self) -> list[Effect]:
@@ -261,6 +271,8 @@ class RunDriver:
 
     def _verdict(self, number: int, report: Report) -> list[Effect]:
         self.run.record(number, report, self._clock() - self._started_at)
+        if self._search is not None and report.verdict == "infra" and self._no_test_says_anything:
+            return [RefusedTests(report.why), *self.stop()]
         to_stop = self._policy().stop_at_first_pass or self.searching
         if not (to_stop and self.run.candidates[number].passed):
             return []
@@ -269,6 +281,12 @@ class RunDriver:
             return [FirstPass(number, stopped=False)]
         self.run.stop()
         return [Cancel(self.run.name), FirstPass(number, stopped=True)]
+
+    @property
+    def _no_test_says_anything(self) -> bool:
+        """Whatever is tested, there is no verdict on it: more candidates would not tell more."""
+        reports = [c.report for c in self.run.candidates.values() if c.report is not None]
+        return len(reports) >= _ENOUGH and all(report.verdict == "infra" for report in reports)
 
     def _consent_needed(self, number: int, answer: ConsentNeeded) -> list[Effect]:
         if answer.kind in self._consents:
@@ -335,10 +353,10 @@ class RunDriver:
 
     def _leg_ended(self, search: Search) -> None:
         """What was asked for when the engine was just done never began: another leg takes these numbers."""
-        own = self._of_this_leg()
-        lost = [c.number for c in own if c.started_s is None and c.stop_reason == "cancelled"]
-        self.run.withdraw(lost)
-        search.leg_ended(self._now_s - self._leg_began_s, len(own) - len(lost))
+        if self._leg_open:
+            self._leg_open = False
+            self.run.withdraw(self.run.never_began())
+            search.leg_ended(self._now_s - self._leg_began_s, len(self._of_this_leg()))
 
     def _follow(self, proposal: Proposal) -> list[Effect]:
         self.run.reopen(proposal.request, proposal.origin)

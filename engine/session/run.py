@@ -194,6 +194,14 @@ class Run:
             self.candidates[number] = Candidate(number, request.seed, around=around(request), origin=origin)
         self.request = replace(self.request, candidates=min(len(self.candidates), MAX_CANDIDATES))
 
+    def never_began(self) -> list[int]:
+        """Candidates that were asked for when the run was ended, and of which nothing was written."""
+        return [
+            number
+            for number, c in self.candidates.items()
+            if c.started_s is None and c.stop_reason == "cancelled" and not c.text
+        ]
+
     def withdraw(self, numbers: Iterable[int]) -> None:
         """These were expected, and never began."""
         for number in numbers:

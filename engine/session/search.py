@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from engine.contract import Request
+from engine.contract import Request, Sampling
 from engine.contract.wire import part_from_json, part_to_json
-from engine.session.arms import ARMS, BATCH, FRESH, Budget, Model, Outlook, Proposal, proposals
-from engine.session.candidate import ONCE, Origin
+from engine.session.arms import ARMS, BATCH, FRESH, Budget, Model, Outlook, Proposal, proposals, repair_of
+from engine.session.candidate import FILE, ONCE, Origin
 from engine.session.run import IN_TEST, Run
+from engine.session.turns import fix
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Search:
     def __init__(self, budget: Budget, ladder: Sequence[Model], loaded: int = 0, arms: Iterable[str] = ARMS):
         self.budget, self.ladder, self.loaded = budget, list(ladder), loaded
         self.decisions: list[Decision] = []
-        self._arms = tuple(arms)
+        self._arms, self._wish = tuple(arms), 0
         self._spent_s: dict[str, float] = {}  # by the model's title, with candidates that ended
         self._ended: dict[str, int] = {}
 
@@ -63,20 +64,36 @@ class Search:
 
     def first(self, request: Request) -> Request:
         """What the run begins with. Candidates' own temperatures, where there are such, are walked again and again."""
-        own = [request.sampling_of(number) for number in request.numbers] if request.overrides else []
-        overrides = {n: own[(n - 1) % len(own)] for n in range(1, self.budget.candidates + 1)} if own else {}
         count = min(BATCH, self.budget.candidates)
-        request = replace(request, candidates=count, goal="first", overrides=overrides)
+        request = replace(request, candidates=count, goal="first", overrides=self._walked(request))
         self.decisions.append(Decision(0.0, Origin(FRESH, self.title), self.title, request))
         return request
 
     def resume(self, run: Run, at_s: float = 0.0) -> None:
-        """Go on from a run that has ended without a pass, as if it had begun this way."""
+        """Go on from a run that has ended without a pass, as if it had begun this way, or as it did begin.
+
+        A run that is about a file of the user's own is asked for corrections of it. Raises BadRequest where it needs
+        none.
+        """
         origin = Origin(FRESH, self.title)
         for candidate in run.candidates.values():
             candidate.origin = origin if candidate.origin == ONCE else candidate.origin
-        first = replace(run.request, goal="first", time_budget_s=None)
-        self.decisions.append(Decision(at_s, origin, self.title, first))
+        before = (Decision.from_dict(fields) for fields in run.decisions)
+        begun = next((decision for decision in before if decision.origin.arm == FRESH), None)
+        request, of = (begun.request, begun.origin.of) if begun else _first_of(run)
+        request = replace(request, goal="first", time_budget_s=None, overrides=self._walked(request))
+        self.decisions.append(Decision(at_s, replace(origin, of=of), self.title, request))
+        self._spent_s, self._ended = costs(run)
+
+    def wish(self, number: int) -> None:
+        """Whatever the chances: what is asked next are corrections of that candidate."""
+        self._wish = number
+
+    def _walked(self, request: Request) -> dict[int, Sampling]:
+        """Candidates' own temperatures, where there are such, for all that may be asked for: again and again."""
+        own = [request.sampling_of(number) for number in range(1, max(request.overrides, default=0) + 1)]
+        own = own[: _period(own)]
+        return {n: own[(n - 1) % len(own)] for n in range(1, self.budget.candidates + 1)} if own else {}
 
     def left(self, run: Run) -> int:
         """Candidates that may still be asked for."""
@@ -106,6 +123,8 @@ class Search:
         if not best:
             return None
         chosen = best[0]
+        if self._wish:
+            chosen, self._wish = repair_of(self._outlook(run, 0.0, 0), self._wish), 0
         considered = {_label(proposal): round(proposal.worth, 6) for proposal in best}
         title = self.ladder[chosen.model].title
         self.decisions.append(Decision(at_s, chosen.origin, title, chosen.request, considered))
@@ -119,11 +138,39 @@ class Search:
         self.decisions.pop()
 
     def _best(self, run: Run, seconds: float, ended: int) -> list[Proposal]:
+        return proposals(self._outlook(run, seconds, ended), self._arms)
+
+    def _outlook(self, run: Run, seconds: float, ended: int) -> Outlook:
         spent = self._spent_s.get(self.title, 0.0) + seconds
         count = self._ended.get(self.title, 0) + ended
-        first = self.decisions[0].request
-        outlook = Outlook(run, first, self.ladder, self.loaded, spent / max(1, count), self.left(run))
-        return proposals(outlook, self._arms)
+        first = self.decisions[0]
+        left, of = self.left(run), first.origin.of
+        return Outlook(run, first.request, self.ladder, self.loaded, spent / max(1, count), left, of)
+
+
+def _first_of(run: Run) -> tuple[Request, int]:
+    """What the run was asked first, and the candidate that this corrects; 0 for none."""
+    own = next((number for number, c in sorted(run.candidates.items()) if c.origin.arm == FILE), 0)
+    return (fix(run, own, run.request.seed), own) if own else (run.request, 0)
+
+
+def costs(run: Run) -> tuple[dict[str, float], dict[str, int]]:
+    """Seconds in which candidates were written, and how many that ended, by the title of their model."""
+    seconds, ended = dict[str, float](), dict[str, int]()
+    for title in {c.origin.model for c in run.candidates.values()}:
+        own = [c for c in run.candidates.values() if c.origin.model == title and c.origin.arm != FILE]
+        written = sorted((c.started_s or 0.0, c.finished_s) for c in own if c.finished_s is not None)
+        until = 0.0
+        for start, end in written:
+            seconds[title] = seconds.get(title, 0.0) + max(0.0, end - max(start, until))
+            until = max(until, end)
+        ended[title] = len(written)
+    return seconds, ended
+
+
+def _period(own: Sequence[Sampling]) -> int:
+    """After how many samplings they come again."""
+    return next((p for p in range(1, len(own)) if all(one == own[at % p] for at, one in enumerate(own))), len(own))
 
 
 def _label(proposal: Proposal) -> str:

@@ -52,7 +52,7 @@ def test_a_command_ends_with_its_own_code_though_the_engine_computes(tmp_path: P
     code = f"""
 import sys
 sys.argv = ["main.py", "generate", "x", "--model", "scripted", "--no-history", "--progress", "none"]
-import torch, app.cli.commands, app.cli.generation, engine.contract as contract
+import torch, app.cli.playing, app.cli.generation, engine.contract as contract
 app.cli.generation._CLOSE_S = 0.3
 
 class Deaf:
@@ -63,7 +63,7 @@ class Deaf:
         while True:
             a = torch.nn.functional.silu(a @ a)
 
-app.cli.commands.open_engine = lambda choice: Deaf()
+app.cli.playing.open_engine = lambda choice: Deaf()
 import runpy
 runpy.run_path({str(ROOT / "main.py")!r}, run_name="__main__")
 """

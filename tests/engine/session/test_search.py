@@ -28,7 +28,7 @@ from engine.runner.report import Report, TestResult
 from engine.session.arms import BATCH, FRESH, REPAIR, Budget, Model
 from engine.session.candidate import Origin
 from engine.session.driver import RunDriver
-from engine.session.effects import Effect, FirstPass, TestPolicy
+from engine.session.effects import Effect, FirstPass, RefusedTests, TestPolicy
 from engine.session.run import Run
 from engine.session.search import Decision, Search
 
@@ -334,7 +334,7 @@ def test_a_range_of_temperatures_is_walked_by_the_candidates_number() -> None:
     assert [request.sampling_of(n).temperature for n in (1, 2, 3, 20)] == [0.2, 1.0, 0.2, 1.0]
 
 
-@pytest.mark.parametrize("bad", [(0, 1.0), (-1, 1.0), (8, 0.0), (8, float("nan")), (8, float("inf"))])
+@pytest.mark.parametrize("bad", [(0, 1.0), (-1, 1.0), (10_001, 1.0), (8, 0.0), (8, float("nan")), (8, float("inf"))])
 def test_budgets_that_cannot_be(bad: tuple[int, float]) -> None:
     with pytest.raises(BadRequest):
         Budget(*bad)
@@ -373,3 +373,27 @@ def test_whatever_happens_budgets_hold_and_no_candidate_is_lost(data: st.DataObj
 
 
 READY = Ready("m", "cpu", "int8", 4096)
+
+
+def test_tests_that_never_give_a_verdict_end_the_search_and_are_told_of() -> None:
+    world = World(arms=(FRESH,))
+    nothing = Report("infra", "split", "Your tests do not load.")
+    for _ in range(2):
+        world.write()
+        world.judge(nothing)
+    assert world.driver.searching  # two may be an accident
+    world.write()
+    test = world.tests.pop(0)
+    effects = world.driver.runner_answer(TestFinished(test.id, nothing))
+    assert effects[:2] == [RefusedTests("Your tests do not load."), Cancel("r")]
+    assert not world.driver.searching
+
+
+def test_one_verdict_says_that_tests_work() -> None:
+    world = World(arms=(FRESH,))
+    world.write()
+    world.judge(FAIL)
+    for _ in range(4):
+        world.write()
+        world.judge(Report("infra", "split", "The runner ended."))
+    assert world.driver.searching
