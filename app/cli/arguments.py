@@ -11,11 +11,12 @@ from app.cli.doctor import add_doctor
 from app.cli.history import add_history
 from app.cli.models import add_models
 from app.cli.output import put
+from app.cli.parameters import add_parameter
 from app.cli.sampling import add_sampling, ladder_of, sampling_of
 from app.cli.servers import add_servers
 from engine.contract import ModelChoice, Request, Speculation
-from engine.contract.request import GOALS, PRECISIONS
-from engine.sampler.names import DRAFTERS, POLICIES, RULES
+from engine.contract.parameters import CANDIDATES, GOAL, MODEL, REQUEST, SPECULATION, WIDTH, carried_by
+from engine.sampler.names import POLICIES
 from engine.session.arms import Budget
 from engine.session.servers import find
 
@@ -107,31 +108,28 @@ def request_of(arguments: argparse.Namespace, prompt: str, suffix: str = "") -> 
     Raises BadRequest with a sentence when a value is out of range.
     """
     POLICIES.check(arguments.policy)
+    values = _values(arguments, REQUEST)
+    seed = secrets.randbelow(2**31) if arguments.seed is None else arguments.seed
+    goal = arguments.goal or ("first" if arguments.tests else "all")
     return Request(
         prompt=prompt,
-        seed=secrets.randbelow(2**31) if arguments.seed is None else arguments.seed,
-        candidates=arguments.candidates,
-        mode=arguments.mode,
-        system=arguments.system,
         sampling=sampling_of(arguments),
-        speculation=Speculation(
-            drafter=arguments.drafter,
-            policy=arguments.policy,
-            acceptance=arguments.acceptance,
-        ),
-        time_budget_s=arguments.time_budget,
+        speculation=Speculation(**_values(arguments, SPECULATION)),
         suffix=suffix,
         overrides=ladder_of(arguments),
-        goal=arguments.goal or ("first" if arguments.tests else "all"),
-        width=arguments.width,
+        **{**values, "seed": seed, "goal": goal},
     )
+
+
+def _values(arguments: argparse.Namespace, part: str) -> dict[str, Any]:
+    return {parameter.name: getattr(arguments, parameter.name) for parameter in carried_by(part)}
 
 
 def budget_of(arguments: argparse.Namespace) -> Budget | None:
     """What may be spent until one passes; None for a run that asks once. Raises BadRequest."""
     if not arguments.until_pass:
         return None
-    seconds = Budget.seconds if arguments.time_budget is None else arguments.time_budget
+    seconds = Budget.seconds if arguments.time_budget_s is None else arguments.time_budget_s
     return Budget(arguments.max_candidates, seconds)
 
 
@@ -140,8 +138,7 @@ def choice_of(arguments: argparse.Namespace) -> ModelChoice:
     server = find(arguments.server) if arguments.server else None
     return ModelChoice(
         model=server.model if server and arguments.model == ModelChoice.model else arguments.model,
-        draft=arguments.draft,
-        precision=arguments.precision,
+        **_values(arguments, MODEL),
         device=arguments.device,
         offline=arguments.offline,
         server=server.address if server else "",
@@ -160,14 +157,7 @@ def _add_generate(commands: "argparse._SubParsersAction[_Parser]") -> None:
     )
     command.add_argument("prompt", nargs="?", help="what the code should do; - reads it from stdin")
     command.add_argument("--prompt-file", metavar="FILE", help="read the prompt from a file; - is stdin")
-    command.add_argument(
-        "-n",
-        "--candidates",
-        type=int,
-        default=Request.candidates,
-        metavar="N",
-        help=_default(Request.candidates, "how many candidates"),
-    )
+    add_parameter(command, CANDIDATES, "-n")
     command.add_argument("--tests", type=Path, metavar="FILE", help="tests in Python: bare asserts or a pytest file")
     command.add_argument(
         "--stop-at-first-pass", action="store_true", help="stop the others when a candidate passes its tests"
@@ -203,37 +193,10 @@ def _add_generate(commands: "argparse._SubParsersAction[_Parser]") -> None:
 
 def _add_speculation(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("speculation (changes the speed, never the distribution of the text)")
-    group.add_argument(
-        "--drafter",
-        choices=DRAFTERS.forms,
-        default=Speculation.drafter,
-        help=_default(Speculation.drafter, "what drafts tokens ahead"),
-    )
-    group.add_argument(
-        "--policy",
-        default=Speculation.policy,
-        metavar=f"{{{','.join(POLICIES.forms)}}}",
-        help=_default(Speculation.policy, "how many tokens to draft"),
-    )
-    group.add_argument(
-        "--acceptance",
-        choices=RULES.forms,
-        default=Speculation.acceptance,
-        help=_default(Speculation.acceptance, "which drafts are accepted"),
-    )
-    group.add_argument(
-        "--goal",
-        choices=GOALS,
-        help="what to optimize for: all candidates, or the first right one; it decides how many are written at a "
-        "time (default: first when there are tests, else all)",
-    )
-    group.add_argument(
-        "--width",
-        type=int,
-        default=Request.width,
-        metavar="N",
-        help="candidates written at a time, whatever the goal (default: 0, chosen from the measured cost of a step)",
-    )
+    for parameter in carried_by(SPECULATION):
+        add_parameter(group, parameter)
+    add_parameter(group, GOAL, default="", more="for all of them soonest, or for the first right one")
+    add_parameter(group, WIDTH)
 
 
 def _add_model(command: argparse.ArgumentParser) -> None:
@@ -250,15 +213,8 @@ def _add_model(command: argparse.ArgumentParser) -> None:
         metavar="NAME-OR-ADDRESS",
         help="use an OpenAI-compatible server; --model is then its name for a model (default: its first)",
     )
-    group.add_argument(
-        "--draft", default=ModelChoice.draft, metavar="NAME", help="a small model of the same family that guesses ahead"
-    )
-    group.add_argument(
-        "--precision",
-        choices=PRECISIONS,
-        default=ModelChoice.precision,
-        help=_default(ModelChoice.precision, "number format of the weights"),
-    )
+    for parameter in carried_by(MODEL):
+        add_parameter(group, parameter)
     group.add_argument(
         "--device",
         default=ModelChoice.device,

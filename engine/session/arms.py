@@ -14,6 +14,7 @@ from pathlib import Path
 import cattrs
 
 from engine.contract import BadRequest, BasslineError, ModelChoice, Request
+from engine.contract.parameters import TIME_BUDGET
 from engine.selection.languages import fenced
 from engine.session.candidate import Candidate, Origin
 from engine.session.run import Run
@@ -42,8 +43,7 @@ class Budget:
     def __post_init__(self) -> None:
         if self.candidates < 1:
             raise BadRequest(f"The most candidates must be at least 1, not {self.candidates}.")
-        if not 0 < self.seconds < float("inf"):
-            raise BadRequest(f"The time budget must be a positive number of seconds, not {self.seconds}.")
+        TIME_BUDGET.check(self.seconds)
 
 
 @dataclass(frozen=True)

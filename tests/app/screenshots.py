@@ -141,7 +141,7 @@ def tile(on: Stage) -> None:
 
 def advanced(on: Stage) -> None:
     on.window.actions_by_id["advanced"].setChecked(True)
-    on.window.bar.advanced._top_k.setText("-3")
+    on.window.bar.advanced.fields["top_k"].setText("-3")
 
 
 def follow_up(on: Stage) -> None:
