@@ -23,10 +23,12 @@ from app.cli.output import one_line, print_code, print_object, put, say, silence
 from app.cli.progress import Progress, open_progress
 from app.system.engines import open_engine
 from engine import logs
-from engine.contract import BadRequest, BasslineError, LoadCancelled
+from engine.contract import BadRequest, BasslineError, LoadCancelled, RunOutcome
+from engine.contract.states import FINISHED
 from engine.runner.client import RunnerClient
 from engine.runner.protocol import Answer, ConsentNeeded, RunTests, TestFinished
 from engine.runner.report import Report
+from engine.runner.verdicts import Outcome, Verdict
 from engine.session import settings
 from engine.session.candidate import test_state
 from engine.session.export import AlreadyExists, check_folder, chosen, export_run, summed_up
@@ -34,6 +36,7 @@ from engine.session.journal import history_file
 from engine.session.ladder import ladder
 from engine.session.recorder import Recorder
 from engine.session.run import Run
+from engine.session.states import RunState
 
 PASSED, NONE_PASSED, BAD_USE = 0, 1, 2
 
@@ -118,14 +121,14 @@ def generate(arguments: argparse.Namespace) -> int:
         generation = CommandLineRun(job, engine, RunnerClient, ask, progress, recorder)
         generation.play()
     run = generation.run
-    if generation.interrupted and run.state == "waiting":
+    if generation.interrupted and run.state == RunState.WAITING:
         return INTERRUPTED
     if generation.load_failed:
         progress.note(f"bassline: {generation.load_failed.reason}")
         return BAD_USE
     if run.reason:
         progress.note(f"bassline: {run.reason}")
-    if run.outcome == "refused":
+    if run.outcome == RunOutcome.REFUSED:
         return BAD_USE
     saved = _export(generation, folder, arguments.overwrite, progress)
     progress.note(summary.outcome(run))
@@ -161,7 +164,7 @@ def exit_code(run: Run) -> int:
     candidates = run.candidates.values()
     if run.tests:
         return PASSED if any(c.passed for c in candidates) else NONE_PASSED
-    good = (c.state in ("done", "cut") and c.code.strip() for c in candidates)
+    good = (c.state in FINISHED and c.code.strip() for c in candidates)
     return PASSED if any(good) else NONE_PASSED
 
 
@@ -175,13 +178,13 @@ def test(arguments: argparse.Namespace) -> int:
         for name in report.weak:
             say(f"{name}: {report.isolation[name]}")
         for result in report.tests:
-            if result.outcome != "passed":
+            if result.outcome != Outcome.PASSED:
                 print(f"  {result.id}: {result.outcome}" + (f", {one_line(result.why)}" if result.why else ""))
         if report.why and not any(result.why for result in report.tests):
             print(f"  {one_line(report.why)}")
-    if report.verdict == "infra":  # it says nothing about the solution
+    if report.verdict == Verdict.INFRA:  # it says nothing about the solution
         return BAD_USE
-    return PASSED if report.verdict == "pass" else NONE_PASSED
+    return PASSED if report.verdict == Verdict.PASS else NONE_PASSED
 
 
 def _run_tests(test: RunTests, ask_consent: Callable[[str], bool]) -> Report:

@@ -25,19 +25,21 @@ from engine.contract import (
     Ready,
     Request,
     RunFinished,
+    RunOutcome,
 )
 from engine.event_log import EventLog
-from engine.runner.forms import parse
 from engine.runner.isolation import same_process_sentence
 from engine.runner.needs import same_process
 from engine.runner.protocol import Answer, CancelTests, Isolation, RunTests, TestFinished
 from engine.session.arms import Budget, Model
+from engine.session.checked_tests import check
 from engine.session.driver import RunDriver
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
 from engine.session.provenance import Provenance
 from engine.session.recorder import Recorder
 from engine.session.run import Run
 from engine.session.search import Search
+from engine.session.states import RunState
 
 _NAME = "run"
 _TICK_S = 0.1
@@ -145,7 +147,7 @@ class CommandLineRun:
             self._engine.run(self._inbox.put)
         except Exception as error:  # whatever it is, finished candidates must stay
             reason, details = f"The engine stopped with an error: {error}", traceback.format_exc()
-            self._inbox.put(RunFinished(_NAME, "failed", reason=reason, details=details))
+            self._inbox.put(RunFinished(_NAME, RunOutcome.FAILED, reason=reason, details=details))
 
     def _agree(self) -> None:
         """Before the long part: can the code be sealed off, and if not, does the user agree?"""
@@ -157,7 +159,8 @@ class CommandLineRun:
             raise RunnerSilent("The test runner did not start; try again, or leave --tests out.") from None
         if isinstance(isolation, Isolation) and not isolation.sealed:
             self._must_agree("consent", isolation.words or isolation.note)
-        if reason := same_process(parse(self.job.tests)):
+        source = check(self.job.tests).source
+        if source is not None and (reason := same_process(source)):
             self._must_agree("same_process", same_process_sentence(reason))
 
     def _must_agree(self, kind: str, sentence: str) -> None:
@@ -166,7 +169,7 @@ class CommandLineRun:
         self._consents.add(kind)
 
     def _over(self) -> bool:
-        return bool(self.load_failed) or (self.interrupted and self.run.state == "waiting") or self._driver.over
+        return bool(self.load_failed) or (self.interrupted and self.run.state == RunState.WAITING) or self._driver.over
 
     def _take_next(self) -> None:
         try:

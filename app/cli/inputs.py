@@ -2,12 +2,11 @@
 
 import argparse
 import sys
-import warnings
 from pathlib import Path
 
 from engine.contract import BadRequest
-from engine.runner.forms import BrokenTests, parse
 from engine.session import settings
+from engine.session.checked_tests import TOO_DEEP, check
 
 STDIN = "-"
 
@@ -55,14 +54,8 @@ def read_tests(path: Path | None) -> str:
     tests = read_text(path, "tests file")
     if not tests.strip():
         raise BadRequest(f"The tests file {path} is empty; write at least one assert in it.")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a "\d" in somebody's tests
-            parse(tests)
-    except BrokenTests as error:
-        raise BadRequest(str(error)) from None
-    except RecursionError:
-        raise BadRequest(f"The tests file {path} is nested too deeply.") from None
+    if objection := check(tests).objection:
+        raise BadRequest(f"The tests file {path} is nested too deeply." if objection == TOO_DEEP else objection)
     return tests
 
 

@@ -25,11 +25,14 @@ from engine.contract import (
     Request,
     RunFinished,
 )
+from engine.contract.states import FINISHED
 from engine.runner.protocol import Answer, ConsentNeeded, Isolation, RunTests, TestFinished
 from engine.runner.report import Report
+from engine.runner.verdicts import Verdict
 from engine.session.driver import RunDriver
 from engine.session.effects import Effect, TestPolicy
 from engine.session.run import Run
+from engine.session.states import RunState
 
 _SILENCE_S = 300.0  # without any event; nothing here takes that long
 
@@ -113,7 +116,7 @@ class Bench:
             if isinstance(message, CandidateFinished):
                 finished_s[message.candidate] = time.monotonic() - start
             self._perform(side, effects)
-        if run.state == "failed":
+        if run.state == RunState.FAILED:
             raise BasslineError(run.reason)
         return run, finished_s, time.monotonic() - start
 
@@ -145,7 +148,7 @@ class Bench:
 def _unattended(answer: Answer) -> Answer:
     """Nobody is there to agree to anything: tests that need it count as not passed."""
     if isinstance(answer, ConsentNeeded):
-        return TestFinished(answer.id, Report("needs-in-process", "split", answer.sentence))
+        return TestFinished(answer.id, Report(Verdict.NEEDS_IN_PROCESS, "split", answer.sentence))
     return answer
 
 
@@ -154,5 +157,5 @@ def _outcomes(run: Run, finished_s: Mapping[int, float]) -> list[Outcome]:
     return [
         Outcome(finished_s[n], c.tokens, c.mean_logprob, c.report.verdict if c.report else "")
         for n, c in sorted(run.candidates.items())
-        if c.state in ("done", "cut")
+        if c.state in FINISHED
     ]
