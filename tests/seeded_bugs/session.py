@@ -202,4 +202,28 @@ BUGS = (
         "if begun.fenced and",
         ("tests/engine/session/test_run.py", "-k", "completion"),
     ),
+    Bug(
+        "tests-read-again",
+        "a text of tests is read at every hand-over",
+        "engine/session/checked_tests.py",
+        "@functools.lru_cache(maxsize=4)",
+        "@functools.lru_cache(maxsize=0)",
+        ("tests/engine/session/test_checked_tests.py",),
+    ),
+    Bug(
+        "range-edge",
+        "a range that leaves its lower end out takes it",
+        "engine/contract/parameters.py",
+        "(self.low < value if self.above else self.low <= value)",
+        "self.low <= value",
+        ("tests/engine/contract/test_parameters.py",),
+    ),
+    Bug(
+        "choice-empty",
+        "the empty choice is offered by name",
+        "engine/contract/parameters.py",
+        "tuple(value for value, _ in self.choices if value)",
+        "tuple(value for value, _ in self.choices)",
+        ("tests/engine/contract/test_request.py",),
+    ),
 )

@@ -1,8 +1,10 @@
 """Every state and verdict has words and an icon, in one table; its value is what history, exports and scripts have."""
 
+import ast
 import json
 import sqlite3
 import tomllib
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 
@@ -103,3 +105,27 @@ def test_a_report_comes_back_from_the_history_with_its_verdict() -> None:
     found = Report.from_dict(kept)
     assert found == report
     assert (type(found.verdict), {type(test.outcome) for test in found.tests}) == (Verdict, {Outcome})
+
+
+STATES = ("state", "test_state", "verdict", "outcome", "stop_reason")
+
+
+def compared_with_text(tree: ast.AST) -> Iterator[int]:
+    """Lines where a state or a verdict is compared with a string that is written out."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Compare) or getattr(node.left, "attr", "") not in STATES:
+            continue
+        parts = [part for side in node.comparators for part in ast.walk(side)]
+        if any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in parts):
+            yield node.lineno
+
+
+def test_no_state_is_compared_with_a_text() -> None:
+    assert list(compared_with_text(ast.parse("x = run.state in ('failed', OVER)\ny = run.state == OVER"))) == [1]
+    root = Path(__file__).parents[3]
+    files = [file for folder in ("app", "engine", "benchmarks") for file in sorted((root / folder).rglob("*.py"))]
+    assert len(files) > 200
+    found = {
+        str(file.relative_to(root)): list(compared_with_text(ast.parse(file.read_text("utf-8")))) for file in files
+    }
+    assert {file: lines for file, lines in found.items() if lines} == {}
