@@ -10,11 +10,13 @@ from app.cli.desktop_entry import add_desktop_entry
 from app.cli.doctor import add_doctor
 from app.cli.history import add_history
 from app.cli.models import add_models
-from app.cli.options import add_budget, add_consent, add_model, add_results, add_speculation, default
+from app.cli.options import add_budget, add_consent, add_model, add_results, add_speculation
 from app.cli.output import put
+from app.cli.parameters import add_parameter
 from app.cli.sampling import add_sampling, ladder_of, sampling_of
 from app.cli.servers import add_servers
 from engine.contract import BadRequest, ModelChoice, Request, Speculation
+from engine.contract.parameters import CANDIDATES, MODEL, REQUEST, SPECULATION, carried_by
 from engine.sampler.names import POLICIES
 from engine.session.arms import Budget
 from engine.session.servers import find
@@ -128,24 +130,21 @@ def request_of(arguments: argparse.Namespace, prompt: str, suffix: str = "") -> 
     Raises BadRequest with a sentence when a value is out of range.
     """
     POLICIES.check(arguments.policy)
+    values = _values(arguments, REQUEST)
+    seed = secrets.randbelow(2**31) if arguments.seed is None else arguments.seed
+    goal = arguments.goal or ("first" if arguments.tests else "all")
     return Request(
         prompt=prompt,
-        seed=secrets.randbelow(2**31) if arguments.seed is None else arguments.seed,
-        candidates=arguments.candidates,
-        mode=arguments.mode,
-        system=arguments.system,
         sampling=sampling_of(arguments),
-        speculation=Speculation(
-            drafter=arguments.drafter,
-            policy=arguments.policy,
-            acceptance=arguments.acceptance,
-        ),
-        time_budget_s=arguments.time_budget,
+        speculation=Speculation(**_values(arguments, SPECULATION)),
         suffix=suffix,
         overrides=ladder_of(arguments),
-        goal=arguments.goal or ("first" if arguments.tests else "all"),
-        width=arguments.width,
+        **{**values, "seed": seed, "goal": goal},
     )
+
+
+def _values(arguments: argparse.Namespace, part: str) -> dict[str, Any]:
+    return {parameter.name: getattr(arguments, parameter.name) for parameter in carried_by(part)}
 
 
 def budget_of(arguments: argparse.Namespace) -> Budget | None:
@@ -154,7 +153,7 @@ def budget_of(arguments: argparse.Namespace) -> Budget | None:
         if arguments.max_candidates is not None:
             raise BadRequest("--max-candidates is for a run that goes on until one passes; add --until-pass.")
         return None
-    seconds = Budget.seconds if arguments.time_budget is None else arguments.time_budget
+    seconds = Budget.seconds if arguments.time_budget_s is None else arguments.time_budget_s
     return Budget(Budget.candidates if arguments.max_candidates is None else arguments.max_candidates, seconds)
 
 
@@ -163,8 +162,7 @@ def choice_of(arguments: argparse.Namespace) -> ModelChoice:
     server = find(arguments.server) if arguments.server else None
     return ModelChoice(
         model=server.model if server and arguments.model == ModelChoice.model else arguments.model,
-        draft=arguments.draft,
-        precision=arguments.precision,
+        **_values(arguments, MODEL),
         device=arguments.device,
         offline=arguments.offline,
         server=server.address if server else "",
@@ -183,14 +181,7 @@ def _add_generate(commands: "argparse._SubParsersAction[_Parser]") -> None:
     )
     command.add_argument("prompt", nargs="?", help="what the code should do; - reads it from stdin")
     command.add_argument("--prompt-file", metavar="FILE", help="read the prompt from a file; - is stdin")
-    command.add_argument(
-        "-n",
-        "--candidates",
-        type=int,
-        default=Request.candidates,
-        metavar="N",
-        help=default(Request.candidates, "how many candidates"),
-    )
+    add_parameter(command, CANDIDATES, "-n")
     command.add_argument("--tests", type=Path, metavar="FILE", help="tests in Python: bare asserts or a pytest file")
     command.add_argument(
         "--stop-at-first-pass", action="store_true", help="stop the others when a candidate passes its tests"
@@ -256,7 +247,11 @@ def _add_resume(commands: "argparse._SubParsersAction[_Parser]") -> None:
     command.add_argument("target", metavar="RUN", help="a number that 'history' lists")
     command.add_argument("--tests", type=Path, metavar="FILE", help="other tests than those of the run")
     command.add_argument(
-        "--time-budget", type=float, metavar="SECONDS", help=f"when to give up (default: {Budget.seconds:.0f})"
+        "--time-budget",
+        dest="time_budget_s",
+        type=float,
+        metavar="SECONDS",
+        help=f"when to give up (default: {Budget.seconds:.0f})",
     )
     add_budget(command)
     add_results(command)

@@ -26,6 +26,7 @@ from engine.contract import BadRequest, BasslineError, LoadCancelled
 from engine.runner.client import RunnerClient
 from engine.runner.protocol import Answer, ConsentNeeded, RunTests, TestFinished
 from engine.runner.report import Report
+from engine.runner.verdicts import Outcome, Verdict
 from engine.session import settings
 from engine.session.candidate import test_state
 from engine.session.ladder import ladder
@@ -121,13 +122,13 @@ def test(arguments: argparse.Namespace) -> int:
         for name in report.weak:
             say(f"{name}: {report.isolation[name]}")
         for result in report.tests:
-            if result.outcome != "passed":
+            if result.outcome != Outcome.PASSED:
                 print(f"  {result.id}: {result.outcome}" + (f", {one_line(result.why)}" if result.why else ""))
         if report.why and not any(result.why for result in report.tests):
             print(f"  {one_line(report.why)}")
-    if report.verdict == "infra":  # it says nothing about the solution
+    if report.verdict == Verdict.INFRA:  # it says nothing about the solution
         return BAD_USE
-    return PASSED if report.verdict == "pass" else NONE_PASSED
+    return PASSED if report.verdict == Verdict.PASS else NONE_PASSED
 
 
 def _run_tests(test: RunTests, ask_consent: Callable[[str], bool]) -> Report:

@@ -13,7 +13,7 @@ from app.cli.output import say
 from app.cli.playing import Take, play
 from engine.contract import BadRequest, ModelChoice, Sampling
 from engine.session.arms import best_failing
-from engine.session.driver import objection
+from engine.session.checked_tests import check
 from engine.session.export import check_file, replace_file
 from engine.session.journal import Journal, history_file
 from engine.session.ladder import ladder
@@ -21,7 +21,7 @@ from engine.session.own_file import OWN, importing_solution, in_style_of, run_of
 from engine.session.record import StoredRun
 from engine.session.run import Run
 
-_OF_A_RUN = {"target", "tests", "candidates", "until_pass", "stop_at_first_pass", "max_candidates", "time_budget"}
+_OF_A_RUN = {"target", "tests", "candidates", "until_pass", "stop_at_first_pass", "max_candidates", "time_budget_s"}
 _MODEL = {"model", "server", "draft", "precision", "device", "offline", "ignore_fit"}
 _RESULTS = {"export", "no_history", "overwrite", "json", "progress", "yes", "environment", "log", "log_text", "command"}
 _CHARACTERS_PER_TOKEN = 2  # fewer than code has, so that the whole file has room in an answer
@@ -155,7 +155,7 @@ def _go_on(kept: StoredRun, arguments: argparse.Namespace, given: frozenset[str]
     tests = read_tests(arguments.tests) if arguments.tests is not None else run.tests
     if not tests.strip():
         raise BadRequest(f"Run {kept.id} has no tests; name a file with --tests.")
-    if sentence := objection(tests):
+    if sentence := check(tests).objection:
         raise BadRequest(sentence)
     judged = number and tests == run.tests and run.candidates[number].report is not None
     if judged and not any(candidate.passed for candidate in run.candidates.values()):

@@ -26,13 +26,15 @@ from engine.contract import (
     Ready,
     Request,
     RunFinished,
+    RunOutcome,
 )
 from engine.event_log import EventLog
-from engine.runner.forms import parse
 from engine.runner.isolation import same_process_sentence
 from engine.runner.needs import same_process
 from engine.runner.protocol import Answer, CancelTests, Isolation, RunTests, TestFinished
+from engine.runner.verdicts import Verdict
 from engine.session.arms import Budget, Model
+from engine.session.checked_tests import check
 from engine.session.driver import RunDriver
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
 from engine.session.own_file import OWN, is_own
@@ -102,7 +104,7 @@ def check_fix(run: Run, number: int) -> None:
     candidate = run.candidates[number]
     if candidate.has_no_code:
         raise BadRequest(f"Candidate {number} wrote no code; choose another one.")
-    if candidate.report is not None and candidate.report.verdict == "infra":
+    if candidate.report is not None and candidate.report.verdict == Verdict.INFRA:
         raise BadRequest(candidate.why)
     if sentence := can_fix(candidate):
         raise BadRequest(sentence)
@@ -184,7 +186,7 @@ class CommandLineRun:
             engine.run(self._inbox.put)
         except Exception as error:  # whatever it is, finished candidates must stay
             reason, details = f"The engine stopped with an error: {error}", traceback.format_exc()
-            self._inbox.put(RunFinished(self.run.name, "failed", reason=reason, details=details))
+            self._inbox.put(RunFinished(self.run.name, RunOutcome.FAILED, reason=reason, details=details))
 
     def _needs_more(self) -> bool:
         """What there is is tested first, which needs no model. Raises BadRequest where nothing can be corrected."""
@@ -209,7 +211,8 @@ class CommandLineRun:
             raise RunnerSilent("The test runner did not start; try again, or leave --tests out.") from None
         if isinstance(isolation, Isolation) and not isolation.sealed:
             self._must_agree("consent", isolation.words or isolation.note)
-        if reason := same_process(parse(self.job.tests)):
+        source = check(self.job.tests).source
+        if source is not None and (reason := same_process(source)):
             self._must_agree("same_process", same_process_sentence(reason))
 
     def _must_agree(self, kind: str, sentence: str) -> None:

@@ -2,13 +2,12 @@
 
 import argparse
 import sys
-import warnings
 from pathlib import Path
 from typing import BinaryIO
 
 from engine.contract import BadRequest
-from engine.runner.forms import BrokenTests, parse
 from engine.session import attachments, settings
+from engine.session.checked_tests import TOO_DEEP, check
 
 STDIN = "-"
 LARGEST = 16 << 20  # bytes of one input: far more than any context holds, far less than memory
@@ -57,14 +56,8 @@ def read_tests(path: Path | None) -> str:
     tests = read_text(path, "tests file")
     if not tests.strip():
         raise BadRequest(f"The tests file {path} is empty; write at least one assert in it.")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a "\d" in somebody's tests
-            parse(tests)
-    except BrokenTests as error:
-        raise BadRequest(str(error)) from None
-    except RecursionError:
-        raise BadRequest(f"The tests file {path} is nested too deeply.") from None
+    if objection := check(tests).objection:
+        raise BadRequest(f"The tests file {path} is nested too deeply." if objection == TOO_DEEP else objection)
     return tests
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from app.cli.interrupts import on_interrupt
 from app.cli.output import print_object, say
+from app.cli.parameters import add_parameter
 from app.cli.progress import Progress, open_progress
 from engine.backends import registry
 from engine.contract import LoadCancelled, ModelChoice
-from engine.contract.request import PRECISIONS
+from engine.contract.parameters import PRECISION
 
 if TYPE_CHECKING:  # what looks at models takes a third of a second to import, and other commands do without
     from engine.models.library import ListedModel
@@ -60,12 +61,7 @@ def _add_target(command: argparse.ArgumentParser) -> None:
         metavar=DEVICES,
         help="where it will run, which decides the form of the weights (default: auto)",
     )
-    command.add_argument(
-        "--precision",
-        choices=PRECISIONS,
-        default=ModelChoice.precision,
-        help="number format of the weights (default: auto)",
-    )
+    add_parameter(command, PRECISION)
 
 
 def models(arguments: argparse.Namespace) -> int:

@@ -3,9 +3,9 @@
 import argparse
 
 from app.cli.models import DEVICES
-from engine.contract import ModelChoice, Request, Speculation
-from engine.contract.request import GOALS, PRECISIONS
-from engine.sampler.names import DRAFTERS, POLICIES, RULES
+from app.cli.parameters import add_parameter
+from engine.contract import ModelChoice
+from engine.contract.parameters import GOAL, MODEL, SPECULATION, WIDTH, carried_by
 from engine.session.arms import Budget
 
 
@@ -48,37 +48,10 @@ def add_consent(command: argparse.ArgumentParser) -> None:
 
 def add_speculation(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("speculation (changes the speed, never the distribution of the text)")
-    group.add_argument(
-        "--drafter",
-        choices=DRAFTERS.forms,
-        default=Speculation.drafter,
-        help=default(Speculation.drafter, "what drafts tokens ahead"),
-    )
-    group.add_argument(
-        "--policy",
-        default=Speculation.policy,
-        metavar=f"{{{','.join(POLICIES.forms)}}}",
-        help=default(Speculation.policy, "how many tokens to draft"),
-    )
-    group.add_argument(
-        "--acceptance",
-        choices=RULES.forms,
-        default=Speculation.acceptance,
-        help=default(Speculation.acceptance, "which drafts are accepted"),
-    )
-    group.add_argument(
-        "--goal",
-        choices=GOALS,
-        help="what to optimize for: all candidates, or the first right one; it decides how many are written at a "
-        "time (default: first when there are tests, else all)",
-    )
-    group.add_argument(
-        "--width",
-        type=int,
-        default=Request.width,
-        metavar="N",
-        help="candidates written at a time, whatever the goal (default: 0, chosen from the measured cost of a step)",
-    )
+    for parameter in carried_by(SPECULATION):
+        add_parameter(group, parameter)
+    add_parameter(group, GOAL, default="", more="for all of them soonest, or for the first right one")
+    add_parameter(group, WIDTH)
 
 
 def add_model(command: argparse.ArgumentParser) -> None:
@@ -95,24 +68,13 @@ def add_model(command: argparse.ArgumentParser) -> None:
         metavar="NAME-OR-ADDRESS",
         help="use an OpenAI-compatible server; --model is then its name for a model (default: its first)",
     )
-    group.add_argument(
-        "--draft", default=ModelChoice.draft, metavar="NAME", help="a small model of the same family that guesses ahead"
-    )
-    group.add_argument(
-        "--precision",
-        choices=PRECISIONS,
-        default=ModelChoice.precision,
-        help=default(ModelChoice.precision, "number format of the weights"),
-    )
+    for parameter in carried_by(MODEL):
+        add_parameter(group, parameter)
     group.add_argument(
         "--device",
         default=ModelChoice.device,
         metavar=DEVICES,
-        help=default(ModelChoice.device, "where it runs"),
+        help=f"where it runs (default: {ModelChoice.device})",
     )
     group.add_argument("--offline", action="store_true", help="never use the network")
     group.add_argument("--ignore-fit", action="store_true", help="load even what the memory plan says will not fit")
-
-
-def default(value: object, sentence: str) -> str:
-    return f"{sentence} (default: {value})"

@@ -12,7 +12,8 @@ from app.cli.interrupts import INTERRUPTED
 from app.cli.output import print_code, print_object, put, say
 from app.cli.progress import Progress, open_progress
 from app.system.engines import open_engine
-from engine.contract import BadRequest, BasslineError
+from engine.contract import BadRequest, BasslineError, RunOutcome
+from engine.contract.states import FINISHED
 from engine.runner.client import RunnerClient
 from engine.session import settings
 from engine.session.export import AlreadyExists, check_folder, chosen, export_run, summed_up
@@ -47,7 +48,7 @@ def play(job: Job, arguments: argparse.Namespace, folder: Path | None, take: Tak
         return BAD_USE
     if run.reason and generation.asked:
         progress.note(f"bassline: {run.reason}")
-    if run.outcome == "refused":
+    if run.outcome == RunOutcome.REFUSED:
         return BAD_USE
     saved = _export(run, folder, arguments.overwrite, progress) and _take(run, take, progress)
     _say_what_came(generation, kept, progress)
@@ -64,7 +65,7 @@ def exit_code(run: Run) -> int:
     candidates = run.candidates.values()
     if run.tests:
         return PASSED if any(c.passed for c in candidates) else NONE_PASSED
-    good = (c.state in ("done", "cut") and c.code.strip() for c in candidates)
+    good = (c.state in FINISHED and c.code.strip() for c in candidates)
     return PASSED if any(good) else NONE_PASSED
 
 

@@ -1,7 +1,7 @@
 """The outcome of a run, in sentences."""
 
 from app.cli.output import one_line
-from engine.contract import Metrics
+from engine.contract import CandidateState, Metrics
 from engine.session.candidate import FILE
 from engine.session.export import chosen
 from engine.session.run import Run
@@ -16,7 +16,7 @@ def outcome(run: Run) -> str:
         return f"{who}; --json prints what was written instead." if wrote else f"{who}."
     candidate = run.candidates[best]
     if not run.tests:
-        whole = sum(c.state == "done" for c in run.candidates.values())
+        whole = sum(c.state == CandidateState.DONE for c in run.candidates.values())
         return f"{whole} of {count} candidates came to their own end; candidate {best} is shown."
     if chosen(run) is None:
         why = f": {one_line(candidate.why)}" if candidate.why else "."

@@ -9,7 +9,7 @@ from app.controllers.model_load import ModelLoadController
 from app.system.engine_thread import EventBatch
 from app.system.runner_connection import RunnerConnection
 from app.ui.words import tr
-from engine.contract import Cancel, CandidateFinished, Load, LoadFailed, ModelChoice, Request, RunFinished
+from engine.contract import Cancel, CandidateFinished, Load, LoadFailed, ModelChoice, Request, RunFinished, RunOutcome
 from engine.runner.protocol import Answer, CancelTests, Isolation, RunTests, TestFinished
 from engine.session import turns
 from engine.session.driver import RunDriver
@@ -140,7 +140,7 @@ class RunController(QObject):
         run = self.run
         self._loading.abandon()
         if run is not None and not run.ended:
-            self._receive((RunFinished(run.name, "stopped"),))
+            self._receive((RunFinished(run.name, RunOutcome.STOPPED),))
 
     def close(self) -> None:
         self._waiting = None

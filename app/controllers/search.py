@@ -11,7 +11,7 @@ from app.system.tasks import Task
 from app.ui.words import tr
 from app.widgets.main_window import MainWindow
 from app.widgets.notice import Choice
-from engine.contract import BadRequest, BasslineError, ModelChoice, RunFinished
+from engine.contract import BadRequest, BasslineError, ModelChoice, RunFinished, RunOutcome
 from engine.session.arms import BATCH, Budget, Model, best_failing
 from engine.session.run import Run
 from engine.session.search import Search
@@ -110,7 +110,7 @@ class SearchController(QObject):
     @Slot()
     def _offer_after_tests(self, _event: RunFinished | None = None) -> None:
         run = self._runs.run
-        if run is not None and run.outcome == "finished" and not self._runs.busy and not self._runs.testing:
+        if run is not None and run.outcome == RunOutcome.FINISHED and not self._runs.busy and not self._runs.testing:
             self._offer(run)
 
     @Slot(object)

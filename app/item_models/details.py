@@ -7,19 +7,12 @@ from engine.session.arms import FRESH
 from engine.session.candidate import ONCE, Candidate, Origin
 from engine.session.run import Run
 from engine.session.search import Decision
-
-_REASONS = {
-    "stop": "ended by itself",
-    "length": "reached max tokens",
-    "budget": "reached the time budget",
-    "cancelled": "stopped by you",
-    "error": "an error ended it",
-}
+from engine.session.states import STOP_REASONS
 
 
 def details(candidate: Candidate, run: Run | None = None, best: str = "") -> list[tuple[Cell, ...]]:
     """Pairs of what and how much; only what is known. ``best``: why it is the best, if it is."""
-    ending = _REASONS.get(candidate.stop_reason, candidate.stop_reason)
+    ending = STOP_REASONS.get(candidate.stop_reason, "")
     speed = average(candidate.tokens, candidate.started_s, candidate.finished_s)
     block = candidate.block
     known = (

@@ -37,8 +37,10 @@ from app.widgets.main_window import MainWindow
 from app.widgets.start_page import Example, examples
 from app.widgets.status_line import drafts_do_not_pay
 from engine.contract import BasslineError, LoadFailed, Ready, Request, RunFinished
+from engine.runner.verdicts import Verdict
 from engine.session.effects import TestPolicy
 from engine.session.run import Run
+from engine.session.states import RunState
 
 
 class MainController(QObject):
@@ -288,7 +290,7 @@ class MainController(QObject):
             loading=self.loading.busy,
             preloading=self.loading.preloading is not None,
             running=self.running.busy,
-            stopping=run is not None and run.state == "stopping",
+            stopping=run is not None and run.state == RunState.STOPPING,
             testing=self.running.testing,
             closing=self._closing,
             past=self.history.past is not None,
@@ -300,7 +302,9 @@ class MainController(QObject):
             passing=sum(candidate.passed for candidate in candidates.values()),
             has_model=self.ready is not None,
             has_best=bool(window.candidates.best),
-            current_failed=current is not None and current.report is not None and current.report.verdict == "fail",
+            current_failed=current is not None
+            and current.report is not None
+            and current.report.verdict == Verdict.FAIL,
             current_runs=current is not None and not current.ended and self.running.busy,
             current_ended=current is not None and current.ended,
             current_has_text=current is not None and bool(current.text),

@@ -27,11 +27,14 @@ from engine.contract import (
     Request,
     RunFinished,
 )
+from engine.contract.states import FINISHED
 from engine.runner.protocol import Answer, ConsentNeeded, Isolation, RunTests, TestFinished
 from engine.runner.report import Report
+from engine.runner.verdicts import Verdict
 from engine.session.driver import RunDriver
 from engine.session.effects import Effect, FirstPass, TestPolicy
 from engine.session.run import Run
+from engine.session.states import RunState
 
 _SILENCE_S = 300.0  # without any event; nothing here takes that long
 _TICK_S = 0.1
@@ -143,7 +146,7 @@ class Bench:
         self._perform(side, begin())
         while not driver.over:
             now = time.monotonic()
-            if now - start >= cap_s and driver.run.state != "stopping":
+            if now - start >= cap_s and driver.run.state != RunState.STOPPING:
                 self._perform(side, driver.stop())
             self._perform(side, driver.tick())
             try:
@@ -158,7 +161,7 @@ class Bench:
             effects = _effects(driver, message)
             seen.first_pass = next((e.candidate for e in effects if isinstance(e, FirstPass)), seen.first_pass)
             self._perform(side, effects)
-        if driver.run.state == "failed":
+        if driver.run.state == RunState.FAILED:
             raise BasslineError(driver.run.reason)
         seen.ended_s = time.monotonic() - start
         return seen
@@ -208,7 +211,7 @@ def _effects(driver: RunDriver, message: Event | Answer) -> list[Effect]:
 def _unattended(answer: Answer) -> Answer:
     """Nobody is there to agree to anything: tests that need it count as not passed."""
     if isinstance(answer, ConsentNeeded):
-        return TestFinished(answer.id, Report("needs-in-process", "split", answer.sentence))
+        return TestFinished(answer.id, Report(Verdict.NEEDS_IN_PROCESS, "split", answer.sentence))
     return answer
 
 
@@ -217,5 +220,5 @@ def _outcomes(run: Run, finished_s: Mapping[int, float]) -> list[Outcome]:
     return [
         Outcome(finished_s[n], c.tokens, c.mean_logprob, c.report.verdict if c.report else "")
         for n, c in sorted(run.candidates.items())
-        if c.state in ("done", "cut")
+        if c.state in FINISHED
     ]

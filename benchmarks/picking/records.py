@@ -9,6 +9,7 @@ from typing import Any
 import cattrs
 
 from engine.contract import BasslineError
+from engine.runner.verdicts import Verdict
 
 OURS, PEER = "ours", "llama.cpp"
 
@@ -24,7 +25,7 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        return self.verdict == "pass"
+        return self.verdict == Verdict.PASS
 
 
 @dataclass(frozen=True)

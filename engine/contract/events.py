@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from engine.contract.states import CandidateState, RunOutcome, StopReason
+
 
 @dataclass(frozen=True)
 class Loading:
@@ -92,15 +94,13 @@ class StepDone:
 class CandidateFinished:
     """A candidate's last word.
 
-    ``state``: done (it ended by itself), cut (length or budget), stopped (by the user) or failed.
-    ``stop_reason``: stop, length, budget, cancelled or error.
     ``proposed`` and ``accepted`` count draft tokens up to the cut; ``mean_logprob`` is the target's own, raw.
     """
 
     run: str
     candidate: int
-    state: str
-    stop_reason: str
+    state: CandidateState
+    stop_reason: StopReason
     text: str
     tokens: int
     proposed: int
@@ -142,12 +142,12 @@ class Metrics:
 class RunFinished:
     """The one last event of every run, also of one that was refused.
 
-    ``outcome``: finished, stopped, budget, refused or failed; the last two carry a sentence in ``reason``.
+    A run that was refused or failed carries a sentence in ``reason``.
     ``kind``: empty, or out-of-memory, for whoever can offer a way out.
     """
 
     run: str
-    outcome: str
+    outcome: RunOutcome
     metrics: Metrics | None = None
     reason: str = ""
     details: str = ""

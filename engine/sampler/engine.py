@@ -29,6 +29,7 @@ from engine.contract import (
     Ready,
     Request,
     RunFinished,
+    RunOutcome,
 )
 from engine.models import notes
 from engine.models.loader import LoadedModel, load
@@ -253,7 +254,7 @@ class SamplerEngine:
                 raise BadRequest("No model is loaded; load one first.")
             decoder = self._open_decoder(self._pair, message.request)
         except BasslineError as error:
-            emit(RunFinished(message.run, "refused", reason=str(error)))
+            emit(RunFinished(message.run, RunOutcome.REFUSED, reason=str(error)))
             return
         pair, watch = self._pair, Disturbance()
         known, note = pair.costs.lessons, pair.ragged.note
@@ -265,7 +266,7 @@ class SamplerEngine:
         if pair.ragged.note != note:  # graphs of a larger room could not be captured
             notes.keep(pair.target.name, pair.ragged.note)
         for model in filter(None, (pair.ragged, pair.ragged_draft)):
-            model.clear() if outcome == "failed" else model.forget_rows()
+            model.clear() if outcome == RunOutcome.FAILED else model.forget_rows()
 
     def _open_decoder(self, pair: LoadedPair, request: Request) -> Decoder:
         names = request.speculation

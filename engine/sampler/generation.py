@@ -17,10 +17,13 @@ from engine.contract import (
     Metrics,
     PromptProgress,
     RunFinished,
+    RunOutcome,
     RunStarted,
     StepDone,
+    StopReason,
     TextAdded,
 )
+from engine.contract.states import LEFT_BY, STATE_AFTER
 from engine.models.errors import OutOfMemory
 from engine.models.loader import LoadedModel
 from engine.sampler.admission import Admission
@@ -35,7 +38,6 @@ from engine.selection.thoughts import left_open
 
 _log = logging.getLogger(__name__)
 
-STATES = {"stop": "done", "length": "cut", "budget": "cut", "cancelled": "stopped", "error": "failed"}
 _MARK_TOKENS = 12  # the mark of a thought and the line end behind it
 
 
@@ -70,26 +72,26 @@ class SamplerRun:
         self._longest = 0  # tokens that a candidate may have
         self._admission = Admission((), Widths(1, 1))
 
-    def execute(self) -> str:
+    def execute(self) -> RunOutcome:
         """Never raises: whatever happens, finished candidates are told and RunFinished comes last. Its outcome."""
         try:
             outcome, reason, details, kind = self._decode(), "", "", ""
         except BasslineError as error:
-            outcome, reason, details = ("failed" if self._rows else "refused"), str(error), ""
+            outcome, reason, details = RunOutcome.FAILED if self._rows else RunOutcome.REFUSED, str(error), ""
             kind = kind_of(error)
         except Exception as error:
-            outcome, reason, details = "failed", sentence_for(error, "Generating"), traceback.format_exc()
+            outcome, reason, details = RunOutcome.FAILED, sentence_for(error, "Generating"), traceback.format_exc()
             kind = kind_of(error)
-        stop_reason = {"stopped": "cancelled", "budget": "budget"}.get(outcome, "error")
+        stop_reason = LEFT_BY.get(outcome, StopReason.ERROR)
         for row in self._rows.values():
             if not row.stop_reason:
                 # After a failure the row's own tools may be what failed: nothing more is asked of them.
-                row.end(stop_reason) if outcome != "failed" else row.abandon(stop_reason)
+                row.end(stop_reason) if outcome != RunOutcome.FAILED else row.abandon(stop_reason)
             self._tell(row)
         self.emit(RunFinished(self.run, outcome, self._metrics(), reason, details, kind))
         return outcome
 
-    def _decode(self) -> str:
+    def _decode(self) -> RunOutcome:
         prompt = self.model.encode(self.request)
         room = self._room(len(prompt))
         self.decoder.costs.context = len(prompt)
@@ -112,9 +114,11 @@ class SamplerRun:
             self.decoder.leave()
             self._launch_ahead()
             self._tell_step(rows)
-            if (end := self._must_end()) and (end == "stopped" or self._admission.waiting or self.decoder.rows):
+            if (end := self._must_end()) and (
+                end == RunOutcome.STOPPED or self._admission.waiting or self.decoder.rows
+            ):
                 return end
-        return "finished"
+        return RunOutcome.FINISHED
 
     def _reserve(self, prompt_length: int) -> None:
         """Make room for all that is to come, at once: for as many rows at a time as the memory turns out to hold."""
@@ -208,8 +212,8 @@ class SamplerRun:
         self.emit(PromptProgress(self.run, done, total))
         return not self._must_end()
 
-    def _must_end(self) -> str:
-        """Look at the messages that came in and at the clock: stopped, budget, or empty to go on."""
+    def _must_end(self) -> RunOutcome:
+        """Look at the messages that came in and at the clock: STOPPED, BUDGET, or NONE to go on."""
         for message in self.mailbox.during(self.run):
             if isinstance(message, Add):
                 first = max([self.request.numbers[-1], *self._rows, *self._admission.waiting]) + 1
@@ -220,16 +224,16 @@ class SamplerRun:
             else:
                 self._cancel(message.candidate)
         if self._stopped:
-            return "stopped"
+            return RunOutcome.STOPPED
         budget = self.request.time_budget_s
-        return "budget" if budget is not None and self._now() >= budget else ""
+        return RunOutcome.BUDGET if budget is not None and self._now() >= budget else RunOutcome.NONE
 
     def _cancel(self, number: int) -> None:
         if self._admission.drop(number) and number not in self._rows:  # it had not begun: it ends without a token
             self._rows[number] = Row(number, self.request.seed, [], Limits(frozenset(), 1), self.model.decode)
         row = self._rows.get(number)
         if row is not None and not row.stop_reason:
-            row.end("cancelled")
+            row.end(StopReason.CANCELLED)
             self._tell(row)
             self.decoder.leave()
 
@@ -255,7 +259,7 @@ class SamplerRun:
                 CandidateFinished(
                     run=self.run,
                     candidate=number,
-                    state=STATES[row.stop_reason],
+                    state=STATE_AFTER[row.stop_reason],
                     stop_reason=row.stop_reason,
                     text=row.text,
                     tokens=len(row.tokens),

@@ -15,6 +15,7 @@ from pathlib import Path
 import cattrs
 
 from engine.contract import BadRequest, BasslineError, ModelChoice, Request
+from engine.contract.parameters import TIME_BUDGET
 from engine.selection.languages import fenced
 from engine.session.candidate import Candidate, Origin
 from engine.session.run import Run
@@ -44,8 +45,7 @@ class Budget:
     def __post_init__(self) -> None:
         if not 1 <= self.candidates <= MOST:
             raise BadRequest(f"The most candidates must be at least 1 and at most {MOST:,}, not {self.candidates}.")
-        if not 0 < self.seconds < float("inf"):
-            raise BadRequest(f"The time budget must be a positive number of seconds, not {self.seconds}.")
+        TIME_BUDGET.check(self.seconds)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ and the clock is handed in: the window, the command line and the benchmarks only
 """
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,7 +22,6 @@ from engine.contract import (
     RunFinished,
     TextAdded,
 )
-from engine.runner.forms import BrokenTests, parse
 from engine.runner.protocol import (
     Answer,
     CancelTests,
@@ -35,13 +33,16 @@ from engine.runner.protocol import (
     TestStarted,
 )
 from engine.runner.report import Report
+from engine.runner.verdicts import Verdict
 from engine.session.arms import REPAIR, Proposal
 from engine.session.candidate import Candidate, Origin
+from engine.session.checked_tests import check
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
 from engine.session.provenance import Provenance
 from engine.session.resume import elapsed_s
-from engine.session.run import IN_TEST, Run
+from engine.session.run import Run
 from engine.session.search import Decision, Search
+from engine.session.states import IN_TEST, RunState
 from engine.session.turns import fix
 
 _ENOUGH = 3  # tests in a row without a verdict: one may be an accident
@@ -86,7 +87,7 @@ class RunDriver:
         self._all = self._none = False  # of this run is tested, whatever the policy says
         self._waiting: list[int] = []  # candidates whose tests need consent
         self._question = ""  # the kind that was asked for
-        self._checked_at = self._objection = ""  # tests, and what is wrong with them
+        self._refused = ""  # tests that cannot be used, which the user has been told of
         self._search = search
         self._before: list[dict[str, Any]] = []  # decisions of earlier searches and repairs
         self._proposal: Proposal | None = None  # whose model is being loaded
@@ -171,7 +172,7 @@ class RunDriver:
 
         Tests other than the run's void its verdicts.
         """
-        self._all, self._none, self._checked_at = True, False, ""
+        self._all, self._none, self._refused = True, False, ""
         return self._hand_over()
 
     def policy_changed(self) -> list[Effect]:
@@ -234,7 +235,7 @@ class RunDriver:
         """Whether candidates are tested without being asked for; never what a stop has cut off a moment ago."""
         policy = self._policy()
         wanted = policy.as_finished or policy.stop_at_first_pass or self._all or self.searching
-        return wanted and not self._none and self.run.state != "stopping"
+        return wanted and not self._none and self.run.state != RunState.STOPPING
 
     def _generate(self, request: Request) -> list[Effect]:
         self.legs.append(Leg(request, self.run.provenance))
@@ -247,12 +248,11 @@ class RunDriver:
         tests = self._tests()
         if not tests.strip():
             return []
-        again = tests == self._checked_at
-        if not again:
-            self._checked_at, self._objection = tests, objection(tests)
-        if self._objection:
+        if objection := check(tests).objection:
+            again, self._refused = tests == self._refused, tests
             self._search = None
-            return [] if again else [RefusedTests(self._objection)]
+            return [] if again else [RefusedTests(objection)]
+        self._refused = ""
         effects: list[Effect] = []
         if tests != self.run.tests:
             self._waiting = []
@@ -271,13 +271,13 @@ class RunDriver:
 
     def _verdict(self, number: int, report: Report) -> list[Effect]:
         self.run.record(number, report, self._clock() - self._started_at)
-        if self._search is not None and report.verdict == "infra" and self._no_test_says_anything:
+        if self._search is not None and report.verdict == Verdict.INFRA and self._no_test_says_anything:
             return [RefusedTests(report.why), *self.stop()]
         to_stop = self._policy().stop_at_first_pass or self.searching
         if not (to_stop and self.run.candidates[number].passed):
             return []
         self._search = None
-        if self.run.ended or self.run.state == "stopping":
+        if self.run.ended or self.run.state == RunState.STOPPING:
             return [FirstPass(number, stopped=False)]
         self.run.stop()
         return [Cancel(self.run.name), FirstPass(number, stopped=True)]
@@ -286,7 +286,7 @@ class RunDriver:
     def _no_test_says_anything(self) -> bool:
         """Whatever is tested, there is no verdict on it: more candidates would not tell more."""
         reports = [c.report for c in self.run.candidates.values() if c.report is not None]
-        return len(reports) >= _ENOUGH and all(report.verdict == "infra" for report in reports)
+        return len(reports) >= _ENOUGH and all(report.verdict == Verdict.INFRA for report in reports)
 
     def _consent_needed(self, number: int, answer: ConsentNeeded) -> list[Effect]:
         if answer.kind in self._consents:
@@ -327,7 +327,7 @@ class RunDriver:
         if self.testing:
             return []  # its verdict may be the pass
         self._leg_ended(search)
-        proposal = search.next(run, self._now_s) if run.state != "failed" else None
+        proposal = search.next(run, self._now_s) if run.state != RunState.FAILED else None
         if proposal is None:
             self._search = None
             return []
@@ -337,7 +337,7 @@ class RunDriver:
         return self._follow(proposal)
 
     def _refill(self, search: Search) -> list[Effect]:
-        if self.run.state == "stopping":
+        if self.run.state == RunState.STOPPING:
             return []
         own = self._of_this_leg()
         count = search.refill(self.run, self._now_s - self._leg_began_s, sum(c.ended for c in own))
@@ -378,16 +378,3 @@ class RunDriver:
             return []
         self._proposal = again  # the engine may have let go of what was loaded before
         return [Load(search.ladder[again.model].choice)]
-
-
-def objection(tests: str) -> str:
-    """Why these tests cannot be used, in a sentence; empty when they can."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a "\d" in somebody's tests
-            parse(tests)
-    except BrokenTests as error:
-        return str(error)
-    except RecursionError:
-        return "Your tests are nested too deeply."
-    return ""

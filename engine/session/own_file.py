@@ -5,7 +5,8 @@ import re
 import sys
 import warnings
 
-from engine.contract import Request
+from engine.contract import CandidateState, Request
+from engine.contract.states import StopReason
 from engine.runner.checks import SOLUTION
 from engine.session.candidate import FILE, Candidate, Origin
 from engine.session.run import Run
@@ -15,7 +16,7 @@ OWN = 1  # the number of the file among the candidates
 
 def run_of(name: str, request: Request, code: str, tests: str) -> Run:
     """A run that has ended, with ``code`` as candidate 1; ``request`` says what the code is for."""
-    own = Candidate(OWN, request.seed, state="done", stop_reason="stop", origin=Origin(FILE))
+    own = Candidate(OWN, request.seed, state=CandidateState.DONE, stop_reason=StopReason.STOP, origin=Origin(FILE))
     own.end(code)
     return Run.restored(name, request, tests, [own])
 

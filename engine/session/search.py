@@ -12,7 +12,8 @@ from engine.contract import Request, Sampling
 from engine.contract.wire import part_from_json, part_to_json
 from engine.session.arms import ARMS, BATCH, FRESH, Budget, Model, Outlook, Proposal, proposals, repair_of
 from engine.session.candidate import FILE, ONCE, Origin
-from engine.session.run import IN_TEST, Run
+from engine.session.run import Run
+from engine.session.states import IN_TEST
 from engine.session.turns import fix
 
 

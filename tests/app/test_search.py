@@ -11,6 +11,7 @@ from engine.contract import Load, ModelChoice
 from engine.runner.report import Report, TestResult
 from engine.scripted import Script, ScriptedCandidate, ScriptedEngine
 from engine.session.arms import BATCH, Model
+from engine.session.states import TestState
 from tests.app.stage import PROMPT, Stage
 
 RIGHT = "```python\ndef roman_to_int(s):\n    return s[i + 1]\n```"  # as the stage's runner reads it
@@ -200,7 +201,7 @@ def test_going_on_is_offered_once_when_all_have_failed(late: Stage) -> None:
     run.record(other.number, replace(failed, verdict="pass", why="", tests=()), 1.0)
     searching._offer(run)
     assert not notice.isVisible()
-    other.report, other.test_state = failed, "failed"
+    other.report, other.test_state = failed, TestState.FAILED
     searching._offer(run)
     assert notice.sentence == "None of 2 candidates passes its tests."
     notice.say("Something else.")

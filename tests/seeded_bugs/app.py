@@ -139,8 +139,8 @@ BUGS = (
         "summary-whole",
         "candidates that were stopped came to their own end",
         "app/cli/summary.py",
-        'c.state == "done"',
-        'c.state != "failed"',
+        "c.state == CandidateState.DONE",
+        "c.state != CandidateState.FAILED",
         ("tests/app/test_cli_no_code.py",),
     ),
     Bug(

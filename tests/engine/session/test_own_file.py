@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from engine.contract import BadRequest, Generate, ModelChoice, Request
+from engine.contract.states import CandidateState, StopReason
 from engine.runner.protocol import RunTests, TestFinished
 from engine.runner.report import Report, TestResult
 from engine.session.arms import ARMS, BATCH, FRESH, REPAIR, Budget, Model
@@ -96,7 +97,7 @@ def test_after_a_kill_it_is_still_the_file_that_is_corrected() -> None:
     later.decisions = run.decisions
     for candidate in later.candidates.values():
         if not candidate.ended:
-            candidate.state, candidate.stop_reason = "stopped", "cancelled"
+            candidate.state, candidate.stop_reason = CandidateState.STOPPED, StopReason.CANCELLED
     search = search_of(later, (SMALL,), Budget(), arms=(FRESH,))
     (asked,) = RunDriver(later, TestPolicy).search_on(search)
     assert isinstance(asked, Generate)
