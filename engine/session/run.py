@@ -39,7 +39,7 @@ IN_TEST = ("queued", "running")
 _test_numbers = itertools.count(1)  # a test that was cancelled and one that follows it are never taken for each other
 _METRICS = (
     *("steps", "device", "precision", "drafter", "policy", "acceptance"),
-    *("plain_step_share", "mean_draft_length", "speedup", "width"),
+    *("plain_step_share", "mean_draft_length", "speedup", "width", "tokens_read"),
 )
 _LEFT_OVER = {
     "stopped": ("stopped", "cancelled"),
