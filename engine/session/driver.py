@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 from engine.contract import (
@@ -36,6 +37,7 @@ from engine.runner.protocol import (
 )
 from engine.runner.report import Report
 from engine.session.arms import REPAIR, Proposal
+from engine.session.batches import openings_of
 from engine.session.candidate import Candidate, Origin
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
 from engine.session.provenance import Provenance
@@ -228,10 +230,13 @@ class RunDriver:
 
     def _generate(self, request: Request) -> list[Effect]:
         self.legs.append(Leg(request, self.run.provenance))
-        if self._search is not None:
-            self.run.decisions = self._before + [decision.to_dict() for decision in self._search.decisions]
+        self._keep_decisions()
         self._leg_began_s = self._now_s
         return [Generate(self.run.name, request)]
+
+    def _keep_decisions(self) -> None:
+        if self._search is not None:
+            self.run.decisions = self._before + [decision.to_dict() for decision in self._search.decisions]
 
     def _hand_over(self) -> list[Effect]:
         tests = self._tests()
@@ -322,12 +327,21 @@ class RunDriver:
         if self.run.state == "stopping":
             return []
         own = self._of_this_leg()
-        count = search.refill(self.run, self._now_s - self._leg_began_s, sum(c.ended for c in own))
-        if not count:
-            return []
-        request = replace(self.legs[-1].request, candidates=count, first_candidate=max(self.run.candidates) + 1)
-        self.run.expect(request, search.current)
-        return [Add(self.run.name, count)]
+        origins = search.refill(self.run, self._now_s - self._leg_began_s, sum(c.ended for c in own))
+        effects: list[Effect] = []
+        for origin, alike in groupby(origins):
+            effects.append(self._join(search, origin, len(list(alike))))
+        self._keep_decisions()
+        return effects
+
+    def _join(self, search: Search, origin: Origin, count: int) -> Add:
+        """Further candidates share the prompt of those that are being written."""
+        first = max(self.run.candidates) + 1
+        openings = openings_of(self.run, dict.fromkeys(range(first, first + count), origin))
+        request = replace(self.legs[-1].request, candidates=count, first_candidate=first, openings=openings)
+        self.run.expect(request, origin)
+        search.join(self.run, origin, request, self._now_s)
+        return Add(self.run.name, count, openings.get(first, ()))
 
     def _of_this_leg(self) -> list[Candidate]:
         first = self.legs[-1].request.first_candidate
@@ -338,10 +352,11 @@ class RunDriver:
         own = self._of_this_leg()
         lost = [c.number for c in own if c.started_s is None and c.stop_reason == "cancelled"]
         self.run.withdraw(lost)
+        search.withdraw(lost)
         search.leg_ended(self._now_s - self._leg_began_s, len(own) - len(lost))
 
     def _follow(self, proposal: Proposal) -> list[Effect]:
-        self.run.reopen(proposal.request, proposal.origin)
+        self.run.reopen(proposal.request, proposal.origin, proposal.origins)
         return self._generate(proposal.request)
 
     def _model_answered(self, event: Ready | LoadFailed) -> list[Effect]:

@@ -1,4 +1,4 @@
-"""Repairs of different answers and fresh candidates in one run of the engine: the same texts as in runs of their own."""
+"""Repairs of different answers and fresh candidates in one run of the engine: the texts of runs of their own."""
 
 from dataclasses import replace
 

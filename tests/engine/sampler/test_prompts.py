@@ -1,4 +1,4 @@
-"""Which candidates share a prompt, and what becomes of those whose conversation is laid out otherwise or is too long."""
+"""Who shares a prompt, and what becomes of those whose conversation is laid out otherwise or is too long."""
 
 import pytest
 

@@ -54,6 +54,7 @@ class World:
         self.run = Run("r", request, "assert f() == 2")
         self.driver = RunDriver(self.run, TestPolicy, search=self.search, clock=lambda: self.now)
         self.due: list[int] = []  # candidates that the engine has yet to end
+        self.last = 0  # the last number that the engine knows
         self.engine_runs = False
         self.sent: list[Message] = []
         self.tests: list[RunTests] = []
@@ -77,10 +78,11 @@ class World:
         if isinstance(message, Generate):
             assert not self.engine_runs
             self.engine_runs, self.due = True, list(message.request.numbers)
+            self.last = self.due[-1]
             self.perform(self.driver.engine_event(RunStarted("r", 5, tuple(self.due), 7)))
         elif isinstance(message, Add) and self.engine_runs:
-            last = max(self.due, default=max(self.run.candidates) - message.count)
-            self.due += range(last + 1, last + 1 + message.count)
+            self.due += range(self.last + 1, self.last + 1 + message.count)
+            self.last += message.count
 
     def write(self, seconds: float = 0.5, code: str = "") -> None:
         """The engine ends the next candidate, and its run when there is none left."""
