@@ -187,9 +187,8 @@ class Request:
         """What one candidate is asked, as a request without openings: in a run of that, it says the same."""
         if not self.openings:
             return self
-        *said, last = self.openings.get(candidate, (Turn("user", self.prompt),))
-        turns = (*self.turns, Turn("user", self.prompt), *said) if candidate in self.openings else self.turns
-        return replace(self, prompt=last.text, turns=turns, openings={})
+        *further, last = Turn("user", self.prompt), *self.openings.get(candidate, ())
+        return replace(self, prompt=last.text, turns=(*self.turns, *further), openings={})
 
 
 def _check_openings(mode: str, *openings: tuple[Turn, ...]) -> None:

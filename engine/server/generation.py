@@ -38,8 +38,8 @@ class ServerRun:
     """Asks for one request's candidates and tells everything as events.
 
     Candidates of one sampling and conversation come from one request where the server supports ``n``, else each from a
-    request of its own, all at the same time (``width`` limits how many). A candidate that is stopped has its connection closed as soon
-    as no other candidate hangs on it.
+    request of its own, all at the same time (``width`` limits how many). A candidate that is stopped has its connection
+    closed as soon as no other candidate hangs on it.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ what is still being written counts as failed. So a batch is never put on one gue
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from engine.contract import BasslineError, Request, Turn
+from engine.contract import BadRequest, BasslineError, Request, Turn
 from engine.session.arms import BATCH, FRESH, REPAIR, Outlook, Proposal, chance_of
 from engine.session.candidate import Candidate, Origin
 from engine.session.run import Run
@@ -53,6 +53,22 @@ def can_mix(first: Request, proposal: Proposal, loaded: int) -> bool:
 def openings_of(run: Run, origins: dict[int, Origin]) -> dict[int, tuple[Turn, ...]]:
     """What repairs begin with behind the prompt, by number."""
     return {number: correction(run, origin.of) for number, origin in origins.items() if origin.arm == REPAIR}
+
+
+def repairs_of_each(run: Run, count: int, seed: int) -> tuple[Request, dict[int, Origin]]:
+    """``count`` corrections of the answers that failed, the best first, as one batch; and whose each is, by number.
+
+    Raises BadRequest where nothing can be corrected, or the answers are no conversation.
+    """
+    chosen = list[int]()
+    while len(chosen) < count and (wrong := next_to_correct(run, chosen)) is not None:
+        chosen.append(wrong.number)
+    first = max(run.candidates, default=0) + 1
+    origins = {first + at: Origin(REPAIR, "", of) for at, of in enumerate(chosen)}
+    if not origins:
+        raise BadRequest("No answer failed in a way that the model could be told; run the tests first.")
+    options = {"seed": seed, "overrides": {}, "candidates": len(origins), "first_candidate": first}
+    return replace(run.request, openings=openings_of(run, origins), **options), origins
 
 
 def next_to_correct(run: Run, planned: Sequence[int] = ()) -> Candidate | None:

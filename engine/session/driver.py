@@ -37,7 +37,7 @@ from engine.runner.protocol import (
 )
 from engine.runner.report import Report
 from engine.session.arms import REPAIR, Proposal
-from engine.session.batches import openings_of
+from engine.session.batches import openings_of, repairs_of_each
 from engine.session.candidate import Candidate, Origin
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
 from engine.session.provenance import Provenance
@@ -145,6 +145,14 @@ class RunDriver:
         origin = Origin(REPAIR, "", number)
         self.run.reopen(request, origin)
         self.run.decisions.append(Decision(self._now_s, origin, "", request).to_dict())
+        return self._generate(request)
+
+    def repair_each(self, count: int, seed: int) -> list[Effect]:
+        """``count`` corrections of all that failed, the best first, join a run that has ended. Raises BadRequest."""
+        request, origins = repairs_of_each(self.run, count, seed)
+        origin = origins[request.first_candidate]
+        self.run.reopen(request, origin, origins)
+        self.run.decisions.append(Decision(self._now_s, origin, "", request, origins=origins).to_dict())
         return self._generate(request)
 
     def stop(self) -> list[Effect]:

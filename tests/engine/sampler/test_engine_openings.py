@@ -1,10 +1,25 @@
 """Repairs of different answers and fresh candidates in one run of the engine: the texts of runs of their own."""
 
+import queue
 from dataclasses import replace
 
 import pytest
 
-from engine.contract import Add, Cancel, CandidateFinished, Generate, RunFinished, RunStarted, TextAdded, Turn
+from engine.contract import (
+    Add,
+    Cancel,
+    CandidateFinished,
+    Generate,
+    Mailbox,
+    Request,
+    RunFinished,
+    RunStarted,
+    Sampling,
+    Speculation,
+    TextAdded,
+    Turn,
+)
+from engine.sampler.engine import SamplerEngine
 from tests.engine.sampler.test_engine import (  # noqa: F401
     LOAD,
     TinyModel,
@@ -14,6 +29,7 @@ from tests.engine.sampler.test_engine import (  # noqa: F401
     talk,
     texts,
 )
+from tests.recorded_runs.playing import SMALL_MODEL, WAIT_S, loaded
 
 FIRST = (Turn("assistant", "def f(): return 1"), Turn("user", "assert f() == 2"))
 SECOND = (Turn("assistant", "def f(): return 17"), Turn("user", "assert f() == 2, and more"))
@@ -127,7 +143,6 @@ def test_a_stop_between_any_two_pieces(talk, monkeypatch, at, message):  # noqa:
 
 def Watched(looks, at, message):  # noqa: N802
     """A mailbox that finds ``message`` at the ``at``-th look after repairs were asked for."""
-    from engine.contract import Mailbox
 
     class Box(Mailbox):
         def during(self, run):
@@ -139,3 +154,44 @@ def Watched(looks, at, message):  # noqa: N802
             return found
 
     return Box()
+
+
+REAL_WAYS = [
+    Speculation("suffix", "goodput", "coupled"),
+    Speculation("suffix", "fixed:3", "rejection"),
+    Speculation("draft-model", "fixed:2", "coupled"),
+    Speculation("draft-model", "fixed:2", "rejection"),
+    Speculation("hybrid", "goodput", "coupled"),
+]
+
+
+def test_the_small_model_repairs_in_one_batch_what_it_repairs_alone(small_model_home, monkeypatch):
+    """In int8 and with its own chat template: not one token is another, at all widths."""
+    monkeypatch.undo()
+    monkeypatch.setenv("BASSLINE_HOME", str(small_model_home))
+    inbox = queue.SimpleQueue()
+    with loaded(SamplerEngine(), SMALL_MODEL, inbox) as engine:
+
+        def run(asked):
+            engine.submit(Generate("r", asked))
+            events = [inbox.get(timeout=WAIT_S)]
+            while not isinstance(events[-1], RunFinished):
+                events.append(inbox.get(timeout=WAIT_S))
+            assert events[-1].outcome == "finished"
+            return texts(events), events[-1].metrics.tokens_read
+
+        plain = Request("Write add(a, b).", 5, 3, sampling=Sampling(max_tokens=20))
+        wrong, _ = run(plain)
+        openings = {n + 3: (Turn("assistant", wrong[n]), Turn("user", "assert add(1, 2) == 3 fails.")) for n in wrong}
+        openings[7] = openings[4]
+        for at, way in enumerate(REAL_WAYS):
+            asked = replace(
+                plain, candidates=6, first_candidate=4, openings=openings, speculation=way, width=3 * (at % 2)
+            )
+            together, read = run(asked)
+            apart, total = {}, 0
+            for number in asked.numbers:
+                own, own_read = run(replace(asked.asked_of(number), candidates=1, first_candidate=number))
+                apart, total = apart | own, total + own_read
+            assert together == apart
+            assert read < total
