@@ -110,8 +110,9 @@ class SamplerRun:
             return self._must_end()
         self._decode_start = self._now() if self._decode_start is None else self._decode_start
         while self._admission.waiting or self.decoder.rows:
+            whole = True
             try:
-                self._advance(last)
+                whole = self._advance(last)
             except Exception as error:
                 self._halve(error)
             rows = self.decoder.rows
@@ -120,9 +121,14 @@ class SamplerRun:
             self._tell_step(rows)
             end = self._must_end()
             self.decoder.leave()  # those that were cancelled
-            if end and (end == "stopped" or self._admission.waiting or self.decoder.rows or self._prompts.waiting):
+            if end and (end == "stopped" or not whole or self._is_left):
                 return end
         return ""
+
+    @property
+    def _is_left(self) -> bool:
+        """Some candidate is being decoded, or has yet to be."""
+        return bool(self._admission.waiting or self.decoder.rows or self._prompts.waiting)
 
     def _reserve(self) -> None:
         """Make room for all that is to come, at once: for as many rows at a time as the memory turns out to hold."""
@@ -148,18 +154,23 @@ class SamplerRun:
             f"memory of {self.model.device}; take fewer candidates, fewer tokens or a smaller model."
         )
 
-    def _advance(self, last: Pass) -> None:
-        """Let in who may join, behind the prompt's ``last`` token, or else decode one step."""
+    def _advance(self, last: Pass) -> bool:
+        """Let in who may join, behind the prompt's ``last`` token, or else decode one step.
+
+        False if the run must end before those who were to join had read what they begin with.
+        """
+        self._drafted = 0
         if joining := self._admission.admit(self.decoder.rows):
             rows = [self._rows.get(number) or self._new_row(number) for number in joining]
             _log.info("%s: candidates %s join; %d wait", self.run, list(joining), len(self._admission.waiting))
-            if self.decoder.join(rows, last, lambda: not self._must_end()):
-                self._first_token_at = self._first_token_at or self._now()
-            self._drafted = 0
+            if not self.decoder.join(rows, last, lambda: not self._must_end()):
+                return False
+            self._first_token_at = self._first_token_at or self._now()
         else:
             record = self.decoder.step()
             self._log.add(record)
             self._drafted = record.drafted
+        return True
 
     def _launch_ahead(self) -> None:
         """Where the device works by itself, let it begin the next step while the host tells the last one.

@@ -1,6 +1,7 @@
 """Repairs of different answers and fresh candidates in one run of the engine: the texts of runs of their own."""
 
 import queue
+import time
 from dataclasses import replace
 
 import pytest
@@ -141,15 +142,30 @@ def test_a_stop_between_any_two_pieces(talk, monkeypatch, at, message):  # noqa:
     assert want[message.candidate].startswith(got[message.candidate])
 
 
+@pytest.mark.parametrize("at", [9, 11, 14])
+def test_a_budget_that_ends_while_nobody_writes_cuts_those_that_read(talk, monkeypatch, at):  # noqa: F811
+    monkeypatch.setattr("engine.sampler.ragged_model.PREFILL_CHUNK", 5)
+    looks = ["begin"]
+    monkeypatch.setattr("engine.sampler.engine.Mailbox", lambda: Watched(looks, at, None))
+    asked = replace(request(n=2, budget=2.0), openings={1: FIRST, 2: SECOND})
+    events = talk([LOAD, Generate("r", asked)])
+    assert of(RunFinished, events)[0].outcome == "budget"
+    assert [(event.state, event.stop_reason, event.tokens) for event in of(CandidateFinished, events)] == [
+        ("cut", "budget", 0)
+    ] * 2
+
+
 def Watched(looks, at, message):  # noqa: N802
-    """A mailbox that finds ``message`` at the ``at``-th look after repairs were asked for."""
+    """A mailbox that finds ``message`` at the ``at``-th look after repairs were asked for; without one, time passes."""
 
     class Box(Mailbox):
         def during(self, run):
             found = list(super().during(run))
-            if looks:
+            if looks and run:
                 looks.append(run)
-                if len(looks) == at + 1:
+                if len(looks) == at + 1 and message is None:
+                    time.sleep(2.1)
+                elif len(looks) == at + 1:
                     found.append(message)
             return found
 
