@@ -414,13 +414,14 @@ def test_a_run_that_fails_is_the_end() -> None:
     assert len(world.asked) == 1
 
 
-def test_every_decision_is_recorded_with_what_it_was_made_from_and_reads_back() -> None:
-    world = World(Budget(candidates=BATCH * 3), arms=(FRESH, REPAIR, "told"))
+@pytest.mark.parametrize("arms", [(FRESH, REPAIR), (FRESH, REPAIR, "told")])
+def test_every_decision_is_recorded_with_what_it_was_made_from_and_reads_back(arms: tuple[str, ...]) -> None:
+    world = World(Budget(candidates=BATCH * 3), arms=arms)
     world.play()
     decisions = world.search.decisions
     assert [d.request for d in decisions if not d.joins] == [message.request for message in world.asked]
     assert all(set(d.considered.values()) for d in decisions[1:] if not d.joins)
-    assert any(d.joins for d in decisions)
+    assert any(d.joins or d.origins for d in decisions)
     assert [Decision.from_dict(d.to_dict()) for d in decisions] == [
         replace(d, at_s=round(d.at_s, 3)) for d in decisions
     ]
