@@ -67,7 +67,7 @@ def measured_pair(engine: OurEngine, options: argparse.Namespace, at: int, scene
     answers = Request(PROMPTS[options.prompt], seed=at, candidates=options.n, sampling=sampling)
     wrong = texts_of(engine, answers)[2]
     first = options.n + 1
-    openings = {
+    openings: dict[int, tuple[Turn, ...]] = {
         first + options.n + k: (Turn("assistant", text), Turn("user", FAILED))
         for k, (_, text) in enumerate(sorted(wrong.items()))
     }

@@ -67,8 +67,8 @@ def repairs_of_each(run: Run, count: int, seed: int) -> tuple[Request, dict[int,
     origins = {first + at: Origin(REPAIR, "", of) for at, of in enumerate(chosen)}
     if not origins:
         raise BadRequest("No answer failed in a way that the model could be told; run the tests first.")
-    options = {"seed": seed, "overrides": {}, "candidates": len(origins), "first_candidate": first}
-    return replace(run.request, openings=openings_of(run, origins), **options), origins
+    request = replace(run.request, seed=seed, overrides={}, candidates=len(origins), first_candidate=first)
+    return replace(request, openings=openings_of(run, origins)), origins
 
 
 def next_to_correct(run: Run, planned: Sequence[int] = ()) -> Candidate | None:
