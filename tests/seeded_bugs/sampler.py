@@ -60,14 +60,6 @@ BUGS = (
         ("tests/engine/sampler/test_openings.py", "-k", "run_of_its_own and none"),
     ),
     Bug(
-        "opening-known",
-        "what an answer said is taken for known to its last token, which was never read",
-        "engine/sampler/prefix_reuse.py",
-        "best, rest = PrefixMatch(len(self._prompt)), tokens[:-1]",
-        "best, rest = PrefixMatch(len(self._prompt)), tokens",
-        ("tests/engine/sampler/test_recall.py",),
-    ),
-    Bug(
         "opening-stop",
         "a stop is not heard while openings are read",
         "engine/sampler/openings.py",
@@ -153,8 +145,8 @@ BUGS = (
         "recall-last",
         "a follow-up that is a beginning of an answer: nothing is left to read, so nothing says what comes next",
         "engine/sampler/prefix_reuse.py",
-        "rest = prompt[known:-1]",
-        "rest = prompt[known:]",
+        "best, rest = PrefixMatch(len(self._prompt)), tokens[:-1]",
+        "best, rest = PrefixMatch(len(self._prompt)), tokens",
         ("tests/engine/sampler/test_recall.py", "-k", "not inside"),
     ),
     Bug(
