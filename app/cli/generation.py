@@ -309,8 +309,11 @@ class CommandLineRun:
     def _next_leg(self, generate: Generate) -> str:
         """What a run that goes on tries now, in a sentence."""
         numbers = generate.request.numbers
-        origin = self.run.candidates[numbers.start].origin
-        what = f"repairs of candidate {origin.of}" if origin.of else f"more from {origin.model}"
+        origins = [self.run.candidates[number].origin for number in numbers]
+        corrected = sorted({origin.of for origin in origins if origin.of})
+        repairs = f"repairs of candidate{'s' * (len(corrected) > 1)} {', '.join(map(str, corrected))}"
+        fresh = next((f"more from {origin.model}" for origin in origins if not origin.of), "")
+        what = " and ".join(filter(None, [fresh, repairs if corrected else ""]))
         return f"None has passed yet; candidates {numbers.start} to {numbers.stop - 1} are {what}."
 
     def _answer(self, asked: ConsentQuestion) -> None:

@@ -13,6 +13,7 @@ from app.widgets.main_window import MainWindow
 from app.widgets.notice import Choice
 from engine.contract import BadRequest, BasslineError, ModelChoice, RunFinished, RunOutcome
 from engine.session.arms import BATCH, Budget, Model, best_failing
+from engine.session.batches import repairs_of_each
 from engine.session.run import Run
 from engine.session.search import Search
 
@@ -56,10 +57,15 @@ class SearchController(QObject):
             self._window.notice.say(str(error))
 
     def fix_best(self) -> None:
-        run = self._runs.run
-        if run is not None and (best := best_failing(run)) is not None:
-            self._window.page.choose(best.number)
-            self._runs.repair(best.number, BATCH, secrets.randbelow(2**31), self._choice())
+        """The best failing one; where several answers can be corrected in one batch, as many as there is room for."""
+        run, seed = self._runs.run, secrets.randbelow(2**31)
+        if run is None or (best := best_failing(run)) is None:
+            return
+        self._window.page.choose(best.number)
+        if _fixable(run) > 1:
+            self._runs.repair_each(BATCH, seed, self._choice())
+        else:
+            self._runs.repair(best.number, BATCH, seed, self._choice())
 
     def close(self) -> None:
         self._task.forget()
@@ -123,7 +129,9 @@ class SearchController(QObject):
         best = best_failing(run)
         choices = [(tr("Go on until one passes"), self.go_on)]
         if best is not None:
-            choices.append((tr("Fix the best one"), self.fix_best))
+            several = _fixable(run)
+            words = tr("Fix the best {n}").format(n=several) if several > 1 else tr("Fix the best one")
+            choices.append((words, self.fix_best))
             self._window.page.choose(best.number)
         if (larger := self._next_model()) is not None:
             choices.append((tr("Use {title}").format(title=self._window.bar.title_of(larger)), self._use_larger))
@@ -138,3 +146,14 @@ class SearchController(QObject):
             self._window.bar.choose_model(larger)
             self._window.bar.model_chosen.emit()
             self._window.actions_by_id["generate"].trigger()
+
+
+def _fixable(run: Run) -> int:
+    """Different answers that corrections can be asked of in one batch: those of a conversation, a batch at most."""
+    if run.request.mode != "chat":
+        return 0
+    try:
+        _, origins = repairs_of_each(run, BATCH, 0)
+    except BasslineError:
+        return 0
+    return len({origin.of for origin in origins.values()})

@@ -6,7 +6,7 @@ from app.ui.words import tr
 from engine.session.arms import FRESH
 from engine.session.candidate import ONCE, Candidate, Origin
 from engine.session.run import Run
-from engine.session.search import Decision
+from engine.session.search import asked_of
 from engine.session.states import STOP_REASONS
 
 
@@ -51,8 +51,8 @@ def _asked(candidate: Candidate, run: Run | None) -> str:
     """The prompt that it answers, where that is not the run's own."""
     if run is None or candidate.origin.arm in ("", FRESH):
         return ""
-    asked = (Decision.from_dict(fields).request for fields in run.decisions)
-    return next((request.prompt for request in asked if candidate.number in request.numbers), "")
+    asked = asked_of(run.decisions, candidate.number)
+    return asked.prompt if asked else ""
 
 
 def _group(candidate: Candidate, run: Run | None) -> str:

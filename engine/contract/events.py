@@ -115,7 +115,8 @@ class Metrics:
 
     ``plain_step_share``: share of steps without any draft; ``mean_draft_length``: drafts per candidate and step.
     ``speedup``: tokens per second against regular decoding, as the measured cost of a step puts it. ``width``: most
-    candidates that were decoded at a time.
+    candidates that were decoded at a time. ``tokens_read``: of the prompt and of candidates' openings, without what was
+    known from earlier.
     """
 
     time_to_first_token_s: float | None
@@ -136,6 +137,7 @@ class Metrics:
     mean_draft_length: float | None = None
     speedup: float | None = None
     width: int = 0
+    tokens_read: int | None = None
 
 
 @dataclass(frozen=True)

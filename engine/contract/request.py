@@ -1,7 +1,7 @@
 """What a user asks for, and the messages that carry it to an engine."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.contract import parameters
 from engine.contract.errors import BadRequest
@@ -106,7 +106,8 @@ class Request:
     ``time_budget_s`` counts from the start of the run; unfinished candidates are then *cut*. ``system`` is what a chat
     model is told before the prompt; empty for its own default. ``turns``: what was said before the prompt, in order.
     ``suffix``: in fill-in-the-middle mode, the text after the gap. ``overrides``: candidates with a sampling of their
-    own, by number. ``goal``: be done with *all* soonest, or with the *first*; it chooses how many candidates are
+    own, by number; ``openings``: candidates that go on from further turns behind the prompt, an answer and what is said
+    to it, by number. ``goal``: be done with *all* soonest, or with the *first*; it chooses how many candidates are
     decoded at a time (``width`` 0), which ``width`` fixes instead. No text depends on either.
     """
 
@@ -124,11 +125,13 @@ class Request:
     first_candidate: int = 1
     goal: str = parameters.GOAL.default
     width: int = parameters.WIDTH.default
+    openings: dict[int, tuple[Turn, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _require(bool(self.prompt.strip()), "The prompt is empty; type what the code should do.")
         _check(self, REQUEST)
         _require(not self.turns or self.mode == "chat", "Earlier turns belong to chat mode; choose it, or drop them.")
+        _check_openings(self.mode, *self.openings.values())
         _require(
             not self.suffix or self.mode == "fill-in-the-middle",
             "Text after the gap belongs to fill-in-the-middle mode; choose it, or drop the text.",
@@ -147,6 +150,22 @@ class Request:
 
     def sampling_of(self, candidate: int) -> Sampling:
         return self.overrides.get(candidate, self.sampling)
+
+    def asked_of(self, candidate: int) -> "Request":
+        """What one candidate is asked, as a request without openings: in a run of that, it says the same."""
+        if not self.openings:
+            return self
+        *further, last = Turn("user", self.prompt), *self.openings.get(candidate, ())
+        return replace(self, prompt=last.text, turns=(*self.turns, *further), openings={})
+
+
+def _check_openings(mode: str, *openings: tuple[Turn, ...]) -> None:
+    _require(not openings or mode == "chat", "Turns behind the prompt belong to chat mode; choose it, or drop them.")
+    for opening in openings:
+        _require(
+            bool(opening) and opening[-1].role == "user" and bool(opening[-1].text.strip()),
+            "Turns behind the prompt must end with something that the user says.",
+        )
 
 
 @dataclass(frozen=True)
@@ -174,10 +193,15 @@ class Cancel:
 
 @dataclass(frozen=True)
 class Add:
-    """Generate more: ``count`` further candidates of a run that is going on."""
+    """Generate more: ``count`` further candidates of a run that goes on, behind an ``opening`` as in ``Request``."""
 
     run: str
     count: int
+    opening: tuple[Turn, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.opening:
+            _check_openings("chat", self.opening)
 
 
 @dataclass(frozen=True)

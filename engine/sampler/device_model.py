@@ -153,6 +153,9 @@ class DeviceModel(RaggedModel):
         logits: Tensor = out.logits[0]
         return logits[step.last] if last_only and not choose else logits
 
+    def _hold(self, rows: int, slots: int) -> None:
+        self.make_room(self.cache.room.grown(rows, slots))
+
     def release(self) -> None:
         """The room of the first rows, too: what is asked for next is asked of all the memory there is."""
         self.make_room(replace(self.cache.room, rows=1, slots=self._room.slots))

@@ -159,6 +159,9 @@ class FixedLayer(RaggedLayer):
     def empty(self) -> None:
         """Slabs are written over."""
 
+    def _room_for(self, rows: int, slots: int) -> tuple[Tensor, Tensor]:
+        return self.keys, self.values
+
     @torch.inference_mode()
     def keep(self, rows: Sequence[int]) -> None:
         if self.is_initialized and list(rows) != list(range(len(rows))):

@@ -26,7 +26,8 @@ class DraftSpan:
 class Row:
     """One candidate while it is decoded: its tokens, its text and its counts, all cut at the same place.
 
-    ``prompt``: the ids it goes on from. ``position`` is that of the token to come, absolute. Nothing after the cut is
+    ``prompt``: the ids it goes on from; ``opening``: the last of them, where they are not in the prompt that all rows
+    share. ``position`` is that of the token to come, absolute. Nothing after the cut is
     kept, so nothing after it can be shown, counted or ranked. Where nothing that it says can end the row, tokens become
     text only when that is asked for, which need not be while a GPU waits.
     """
@@ -42,6 +43,7 @@ class Row:
     proposed: int = 0
     accepted: int = 0
     stop_reason: StopReason = StopReason.NONE  # while the row lives
+    opening: Sequence[int] = ()
 
     def __post_init__(self) -> None:
         self._detokenizer = Detokenizer(self.decode)
@@ -61,6 +63,16 @@ class Row:
     @property
     def prompt_length(self) -> int:
         return len(self.prompt)
+
+    @property
+    def own(self) -> list[int]:
+        """All tokens behind the shared prompt."""
+        return [*self.opening, *self.tokens]
+
+    @property
+    def shared_length(self) -> int:
+        """Tokens of the shared prompt."""
+        return len(self.prompt) - len(self.opening)
 
     @property
     def position(self) -> int:

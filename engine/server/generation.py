@@ -5,6 +5,7 @@ import contextlib
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from engine.contract import (
     Add,
@@ -21,6 +22,7 @@ from engine.contract import (
     StepDone,
     StopReason,
     TextAdded,
+    Turn,
 )
 from engine.contract.states import LEFT_BY, STATE_AFTER
 from engine.server.candidate import ServerCandidate
@@ -37,9 +39,9 @@ _COUNT_S = 2.0  # of silence, once every text has ended: how long to wait for th
 class ServerRun:
     """Asks for one request's candidates and tells everything as events.
 
-    Candidates of one sampling come from one request where the server supports ``n``, else each from a request of its
-    own, all at the same time (``width`` limits how many). A candidate that is stopped has its connection closed as soon
-    as no other candidate hangs on it.
+    Candidates of one sampling and conversation come from one request where the server supports ``n``, else each from a
+    request of its own, all at the same time (``width`` limits how many). A candidate that is stopped has its connection
+    closed as soon as no other candidate hangs on it.
     """
 
     def __init__(
@@ -104,7 +106,10 @@ class ServerRun:
             if self._group is not None and not work.done():
                 first = max(self._candidates) + 1
                 with contextlib.suppress(RuntimeError):  # the last candidate has just ended, and the run with it
-                    self._ask_for(range(first, first + message.count))
+                    numbers = range(first, first + message.count)
+                    openings = dict.fromkeys(numbers, message.opening) if message.opening else {}
+                    self.request = replace(self.request, openings=self.request.openings | openings)
+                    self._ask_for(numbers)
         elif message.candidate is None:
             work.cancel()
         elif message.candidate in self._candidates:
@@ -119,12 +124,12 @@ class ServerRun:
     # Asking.
 
     def _ask_for(self, numbers: Iterable[int]) -> None:
-        alike: dict[Sampling, list[int]] = {}
+        alike: dict[tuple[Sampling, tuple[Turn, ...]], list[int]] = {}
         for number in numbers:
             sampling = self.request.sampling_of(number)
             before = "" if self.request.mode == "chat" else self.request.prompt
             self._candidates[number] = ServerCandidate(number, sampling, before)
-            alike.setdefault(sampling, []).append(number)
+            alike.setdefault((sampling, self.request.openings.get(number, ())), []).append(number)
         for group in alike.values():
             for at in range(0, len(group), self._at_a_time):
                 self._open(group[at : at + self._at_a_time])
@@ -168,7 +173,8 @@ class ServerRun:
 
     async def _listen(self, candidates: list[ServerCandidate]) -> None:
         """Read one answer to its end. Of several candidates, those that it never mentions stay open."""
-        body = body_of(self.request, [candidate.number for candidate in candidates], self._model, self._dialect)
+        numbers = [candidate.number for candidate in candidates]
+        body = body_of(self.request.asked_of(numbers[0]), numbers, self._model, self._dialect)
         alone, whole, tokens = len(candidates) == 1, False, None
         with contextlib.suppress(TimeoutError):
             async with (

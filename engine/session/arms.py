@@ -9,7 +9,7 @@ import contextlib
 import functools
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import cattrs
@@ -104,7 +104,10 @@ class Outlook:
 
 @dataclass(frozen=True)
 class Proposal:
-    """``chance`` and ``seconds`` are those of one candidate; ``load_s`` comes once, before the first."""
+    """``chance`` and ``seconds`` are those of one candidate; ``load_s`` comes once, before the first.
+
+    ``origins``: candidates that come from elsewhere than ``origin``, by number.
+    """
 
     origin: Origin
     request: Request
@@ -112,6 +115,7 @@ class Proposal:
     chance: float
     seconds: float
     load_s: float = 0.0
+    origins: dict[int, Origin] = field(default_factory=dict)
 
     @property
     def worth(self) -> float:

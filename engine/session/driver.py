@@ -7,6 +7,7 @@ and the clock is handed in: the window, the command line and the benchmarks only
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 from engine.contract import (
@@ -35,6 +36,7 @@ from engine.runner.protocol import (
 from engine.runner.report import Report
 from engine.runner.verdicts import Verdict
 from engine.session.arms import REPAIR, Proposal
+from engine.session.batches import openings_of, repairs_of_each
 from engine.session.candidate import Candidate, Origin
 from engine.session.checked_tests import check
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
@@ -156,6 +158,14 @@ class RunDriver:
         self.run.decisions.append(Decision(self._now_s, origin, "", request).to_dict())
         return self._generate(request)
 
+    def repair_each(self, count: int, seed: int) -> list[Effect]:
+        """``count`` corrections of all that failed, the best first, join a run that has ended. Raises BadRequest."""
+        request, origins = repairs_of_each(self.run, count, seed)
+        origin = origins[request.first_candidate]
+        self.run.reopen(request, origin, origins)
+        self.run.decisions.append(Decision(self._now_s, origin, "", request, origins=origins).to_dict())
+        return self._generate(request)
+
     def stop(self) -> list[Effect]:
         """End the run and its tests. The run has ended when the engine says so."""
         self._search = None
@@ -239,10 +249,13 @@ class RunDriver:
 
     def _generate(self, request: Request) -> list[Effect]:
         self.legs.append(Leg(request, self.run.provenance))
-        if self._search is not None:
-            self.run.decisions = self._before + [decision.to_dict() for decision in self._search.decisions]
+        self._keep_decisions()
         self._leg_open, self._leg_began_s = True, self._now_s
         return [Generate(self.run.name, request)]
+
+    def _keep_decisions(self) -> None:
+        if self._search is not None:
+            self.run.decisions = self._before + [decision.to_dict() for decision in self._search.decisions]
 
     def _hand_over(self) -> list[Effect]:
         tests = self._tests()
@@ -340,12 +353,21 @@ class RunDriver:
         if self.run.state == RunState.STOPPING:
             return []
         own = self._of_this_leg()
-        count = search.refill(self.run, self._now_s - self._leg_began_s, sum(c.ended for c in own))
-        if not count:
-            return []
-        request = replace(self.legs[-1].request, candidates=count, first_candidate=max(self.run.candidates) + 1)
-        self.run.expect(request, search.current)
-        return [Add(self.run.name, count)]
+        origins = search.refill(self.run, self._now_s - self._leg_began_s, sum(c.ended for c in own))
+        effects: list[Effect] = []
+        for origin, alike in groupby(origins):
+            effects.append(self._join(search, origin, len(list(alike))))
+        self._keep_decisions()
+        return effects
+
+    def _join(self, search: Search, origin: Origin, count: int) -> Add:
+        """Further candidates share the prompt of those that are being written."""
+        first = max(self.run.candidates) + 1
+        openings = openings_of(self.run, dict.fromkeys(range(first, first + count), origin))
+        request = replace(self.legs[-1].request, candidates=count, first_candidate=first, openings=openings)
+        self.run.expect(request, origin)
+        search.join(self.run, origin, request, self._now_s)
+        return Add(self.run.name, count, openings.get(first, ()))
 
     def _of_this_leg(self) -> list[Candidate]:
         first = self.legs[-1].request.first_candidate
@@ -355,11 +377,13 @@ class RunDriver:
         """What was asked for when the engine was just done never began: another leg takes these numbers."""
         if self._leg_open:
             self._leg_open = False
-            self.run.withdraw(self.run.never_began())
+            lost = self.run.never_began()
+            self.run.withdraw(lost)
+            search.withdraw(lost)
             search.leg_ended(self._now_s - self._leg_began_s, len(self._of_this_leg()))
 
     def _follow(self, proposal: Proposal) -> list[Effect]:
-        self.run.reopen(proposal.request, proposal.origin)
+        self.run.reopen(proposal.request, proposal.origin, proposal.origins)
         return self._generate(proposal.request)
 
     def _model_answered(self, event: Ready | LoadFailed) -> list[Effect]:

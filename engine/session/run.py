@@ -5,8 +5,9 @@ in which they arrive, and asks it what to do next. Times are seconds since the r
 """
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from engine.contract import (
@@ -34,6 +35,7 @@ from engine.session.candidate import ONCE, Candidate, Origin, around, as_dict, t
 from engine.session.provenance import Provenance
 from engine.session.states import IN_TEST, OVER, RunState, TestState
 
+_NO_OTHERS: Mapping[int, Origin] = MappingProxyType({})
 _STATES = {
     RunOutcome.FINISHED: RunState.FINISHED,
     RunOutcome.BUDGET: RunState.FINISHED,
@@ -46,7 +48,7 @@ _LEFT_OVER = {**LEFT_BY, RunOutcome.FINISHED: StopReason.CANCELLED}
 _test_numbers = itertools.count(1)  # a test that was cancelled and one that follows it are never taken for each other
 _METRICS = (
     *("steps", "device", "precision", "drafter", "policy", "acceptance"),
-    *("plain_step_share", "mean_draft_length", "speedup", "width"),
+    *("plain_step_share", "mean_draft_length", "speedup", "width", "tokens_read"),
 )
 
 
@@ -184,17 +186,21 @@ class Run:
         """
         return replace(self.request, candidates=count, first_candidate=max(self.candidates, default=0) + 1)
 
-    def reopen(self, request: Request, origin: Origin = ONCE) -> None:
+    def reopen(self, request: Request, origin: Origin = ONCE, others: Mapping[int, Origin] = _NO_OTHERS) -> None:
         """A run that has ended goes on with ``request``, as ``more`` gave it. What there is stays, whatever happens."""
         assert self.ended, "a run that goes on takes further candidates by Add"
         self.state, self.outcome = RunState.WAITING, RunOutcome.NONE
         self.reason = self.details = ""
-        self.expect(request, origin)
+        self.expect(request, origin, others)
 
-    def expect(self, request: Request, origin: Origin = ONCE) -> None:
-        """Further candidates, as ``more`` gave them, are queued from now on; the engine takes them up when it can."""
+    def expect(self, request: Request, origin: Origin = ONCE, others: Mapping[int, Origin] = _NO_OTHERS) -> None:
+        """Further candidates, as ``more`` gave them, are queued from now on; the engine takes them up when it can.
+
+        ``others``: those that come from elsewhere than ``origin``, by number.
+        """
         for number in request.numbers:
-            self.candidates[number] = Candidate(number, request.seed, around=around(request), origin=origin)
+            own = others.get(number, origin)
+            self.candidates[number] = Candidate(number, request.seed, around=around(request), origin=own)
         self.request = replace(self.request, candidates=min(len(self.candidates), MAX_CANDIDATES))
 
     def never_began(self) -> list[int]:

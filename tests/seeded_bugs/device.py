@@ -86,9 +86,9 @@ BUGS = (
     Bug(
         "read-again",
         "a row is read again behind the wrong position, in pieces",
-        "engine/sampler/decoder.py",
-        "row.prompt_length + start], last_only=True)",
-        "row.prompt_length], last_only=True)",
+        "engine/sampler/openings.py",
+        "self.start + first)",
+        "self.start)",
         ("tests/engine/sampler/test_room.py", "-k", "in_pieces"),
     ),
     Bug(
