@@ -57,7 +57,7 @@ class Chance:
     fails: float
     model: str = ""  # empty: any
 
-    def after(self, failed: int) -> float:
+    def after(self, failed: float) -> float:
         return self.passes / (self.passes + self.fails + failed)
 
 
@@ -101,6 +101,12 @@ class Outlook:
         own = (c for c in self.run.candidates.values() if (c.origin.arm, c.origin.model) == (arm, model))
         return sum(c.report is not None and not c.passed for c in own)
 
+    def against(self, arm: str, model: str) -> float:
+        """Failures that speak against the next candidate of that arm; those of the other wording count in part."""
+        other = {FRESH: SHOWN_TEST, SHOWN_TEST: FRESH}.get(arm)
+        shared = _measured().shared_failures * self.failed(other, model) if other else 0.0
+        return self.failed(arm, model) + shared
+
 
 @dataclass(frozen=True)
 class Proposal:
@@ -130,7 +136,7 @@ Arm = Callable[[Outlook], Iterable[Proposal]]
 def fresh(now: Outlook) -> Iterator[Proposal]:
     """Further candidates of the same request."""
     title = now.ladder[now.loaded].title
-    chance = chance_of(FRESH, title).after(now.failed(FRESH, title))
+    chance = chance_of(FRESH, title).after(now.against(FRESH, title))
     yield Proposal(Origin(FRESH, title, now.of), now.asks(now.first), now.loaded, chance, now.candidate_s)
 
 
@@ -140,7 +146,7 @@ def with_tests_in_prompt(now: Outlook) -> Iterator[Proposal]:
         return
     title = now.ladder[now.loaded].title
     prompt = _WITH_TEST.format(prompt=now.first.prompt, test=fenced(test))
-    chance = chance_of(SHOWN_TEST, title).after(now.failed(SHOWN_TEST, title))
+    chance = chance_of(SHOWN_TEST, title).after(now.against(SHOWN_TEST, title))
     request = now.asks(replace(now.first, prompt=prompt))
     yield Proposal(Origin(SHOWN_TEST, title, now.of), request, now.loaded, chance, now.candidate_s)
 
@@ -168,7 +174,7 @@ def larger_model(now: Outlook) -> Iterator[Proposal]:
     if at >= len(now.ladder):
         return
     model, here = now.ladder[at], now.ladder[now.loaded]
-    chance = chance_of(LARGER, model.title).after(now.failed(FRESH, model.title))
+    chance = chance_of(LARGER, model.title).after(now.against(FRESH, model.title))
     seconds = now.candidate_s * model.speed / here.speed
     yield Proposal(Origin(FRESH, model.title, now.of), now.asks(now.first), at, chance, seconds, model.load_s)
 
@@ -204,13 +210,21 @@ def proposals(now: Outlook, arms: Iterable[str] = ARMS) -> list[Proposal]:
     return sorted(found, key=lambda proposal: -proposal.worth)
 
 
+@dataclass(frozen=True)
+class _Measured:
+    """``shared_failures``: how much a failing fresh candidate says about one that is shown the test, and conversely."""
+
+    shared_failures: float
+    chance: tuple[Chance, ...]
+
+
 @functools.cache
-def _chances() -> tuple[Chance, ...]:
-    rows = tomllib.loads(_FILE.read_text(encoding="utf-8"))["chance"]
-    return tuple(cattrs.Converter(forbid_extra_keys=True).structure(rows, list[Chance]))
+def _measured() -> _Measured:
+    rows = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    return cattrs.Converter(forbid_extra_keys=True).structure(rows, _Measured)
 
 
 def chance_of(arm: str, model: str) -> Chance:
     """What was measured for that arm with that model; with any model where that one was not measured."""
-    known = [chance for chance in _chances() if chance.arm == arm]
+    known = [chance for chance in _measured().chance if chance.arm == arm]
     return next((chance for chance in known if chance.model == model), known[0])

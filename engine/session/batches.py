@@ -19,7 +19,7 @@ MIXED = (FRESH, REPAIR)
 def fill(now: Outlook, count: int, arms: Iterable[str] = MIXED) -> list[Origin]:
     """Where the next ``count`` candidates of the loaded model come from; fewer where nothing is left to try."""
     title = now.ladder[now.loaded].title
-    lost = {arm: now.failed(arm, title) + _open(now.run, arm, title) for arm in MIXED if arm in arms}
+    lost = {arm: now.against(arm, title) + _open(now.run, arm, title) for arm in MIXED if arm in arms}
     origins = list[Origin]()
     for _ in range(count):
         wrong = next_to_correct(now.run, [origin.of for origin in origins]) if REPAIR in lost else None
@@ -27,7 +27,7 @@ def fill(now: Outlook, count: int, arms: Iterable[str] = MIXED) -> list[Origin]:
         if not options:
             break
         arm = max(options, key=lambda arm: chance_of(arm, title).after(lost[arm]))
-        origins.append(Origin(REPAIR, title, wrong.number) if arm == REPAIR and wrong else Origin(FRESH, title))
+        origins.append(Origin(REPAIR, title, wrong.number) if arm == REPAIR and wrong else Origin(FRESH, title, now.of))
         lost[arm] += 1
     return sorted(origins, key=lambda origin: origin.arm == REPAIR)  # those that read nothing can begin
 
