@@ -211,7 +211,7 @@ def proposals(now: Outlook, arms: Iterable[str] = ARMS) -> list[Proposal]:
 
 
 @dataclass(frozen=True)
-class _Measured:
+class MeasuredChances:
     """``shared_failures``: how much a failing fresh candidate says about one that is shown the test, and conversely."""
 
     shared_failures: float
@@ -219,9 +219,9 @@ class _Measured:
 
 
 @functools.cache
-def _measured() -> _Measured:
+def _measured() -> MeasuredChances:
     rows = tomllib.loads(_FILE.read_text(encoding="utf-8"))
-    return cattrs.Converter(forbid_extra_keys=True).structure(rows, _Measured)
+    return cattrs.Converter(forbid_extra_keys=True).structure(rows, MeasuredChances)
 
 
 def chance_of(arm: str, model: str) -> Chance:

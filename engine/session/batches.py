@@ -27,14 +27,14 @@ def fill(now: Outlook, count: int, arms: Iterable[str] = MIXED) -> list[Origin]:
         if not options:
             break
         arm = max(options, key=lambda arm: chance_of(arm, title).after(lost[arm]))
-        origins.append(Origin(REPAIR, title, wrong.number) if arm == REPAIR and wrong else Origin(FRESH, title, now.of))
+        origins.append(Origin(REPAIR, title, wrong.number) if arm == REPAIR and wrong else Origin(FRESH, title))
         lost[arm] += 1
     return sorted(origins, key=lambda origin: origin.arm == REPAIR)  # those that read nothing can begin
 
 
 def filled(now: Outlook, proposal: Proposal, arms: Iterable[str]) -> Proposal:
     """``proposal`` of fresh candidates or repairs as one batch of both, where they can share the prompt."""
-    if not can_mix(now.first, proposal, now.loaded):
+    if not can_mix(now.first, proposal, now.loaded, now.of):
         return proposal
     origins = fill(now, proposal.request.candidates, arms)
     request = now.asks(now.first)
@@ -45,9 +45,12 @@ def filled(now: Outlook, proposal: Proposal, arms: Iterable[str]) -> Proposal:
     return replace(proposal, origin=main, request=request, origins=others)
 
 
-def can_mix(first: Request, proposal: Proposal, loaded: int) -> bool:
-    """Whether it asks the loaded model in a conversation, and for nothing but what may fill one batch."""
-    return first.mode == "chat" and proposal.origin.arm in MIXED and proposal.model == loaded
+def can_mix(first: Request, proposal: Proposal, loaded: int, of: int) -> bool:
+    """Whether it asks the loaded model in a conversation, and for nothing but what may fill one batch.
+
+    ``of``: the candidate that ``first`` corrects already; behind that conversation nothing else is corrected.
+    """
+    return first.mode == "chat" and not of and proposal.origin.arm in MIXED and proposal.model == loaded
 
 
 def openings_of(run: Run, origins: dict[int, Origin]) -> dict[int, tuple[Turn, ...]]:

@@ -142,7 +142,7 @@ class Search:
         if missing < 1 or not ended:
             return []
         best = self._best(run, seconds, ended)
-        if best and can_mix(first, best[0], self.loaded):
+        if best and can_mix(first, best[0], self.loaded, self.decisions[0].origin.of):
             return fill(self._outlook(run, seconds, ended), missing, self._arms)
         return [self.current] * missing if best and best[0].origin == self.current else []
 

@@ -81,7 +81,7 @@ BUGS = (
         "no-verdict-fixed",
         "a model is asked to mend tests that do not load",
         "app/cli/generation.py",
-        'candidate.report is not None and candidate.report.verdict == Verdict.INFRA',
+        "candidate.report is not None and candidate.report.verdict == Verdict.INFRA",
         "False",
         (_FIX, "-k", "do_not_run_at_all"),
     ),

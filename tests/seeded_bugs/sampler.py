@@ -87,8 +87,8 @@ BUGS = (
         "opening-cancel",
         "a row leaves the batch while others are read into the slabs behind it",
         "engine/sampler/generation.py",
-        '            row.end("cancelled")\n            self._tell(row)\n',
-        '            row.end("cancelled")\n            self._tell(row)\n            self.decoder.leave()\n',
+        "            row.end(StopReason.CANCELLED)\n            self._tell(row)\n",
+        "            row.end(StopReason.CANCELLED)\n            self._tell(row)\n            self.decoder.leave()\n",
         ("tests/engine/sampler/test_engine_openings.py", "-k", "stop_between"),
     ),
     Bug(

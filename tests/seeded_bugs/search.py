@@ -120,7 +120,7 @@ BUGS = (
         "refill-worse",
         "a batch is filled up though something else is better",
         "engine/session/search.py",
-        "if best and can_mix(first, best[0], self.loaded):",
+        "if best and can_mix(first, best[0], self.loaded, self.decisions[0].origin.of):",
         "if best:",
         ("tests/engine/session/test_search.py", "-k", "not whatever"),
     ),

@@ -82,7 +82,7 @@ def test_a_run_reads_its_tests_once(parsed: list[str]) -> None:
         from_texts(["```python\ndef f(x): return 1\n```", "```python\ndef f(x): return 2\n```"], step_s=0.001)
     )
     job = Job(Request("write f", 7, 5), ModelChoice("scripted"), SCRIPT)
-    played = CommandLineRun(job, engine, PassingRunner, lambda sentence: True, SilentProgress(StringIO()))
+    played = CommandLineRun(job, lambda: engine, PassingRunner, lambda sentence: True, SilentProgress(StringIO()))
     played.play()
     assert sum(candidate.report is not None for candidate in played.run.candidates.values()) > 1
     assert parsed == [SCRIPT]
