@@ -5,8 +5,8 @@ import textwrap
 from typing import Any
 
 from app.cli.output import print_object, shown
+from engine.doctor.finding import BAD, MARKS
 
-_MARKS = {"good": "ok", "weak": "weak", "bad": "BAD", "note": ""}
 _WIDTH = 112
 
 
@@ -30,11 +30,11 @@ def doctor(arguments: argparse.Namespace) -> int:
         for subject, findings in subjects.items():
             print(subject)
             for finding in findings:
-                _print(_MARKS[finding.state], finding.name, finding.text)
+                _print(MARKS[finding.state], finding.name, finding.text)
                 if finding.advice:
                     _print("", "", f"-> {finding.advice}")
             print()
-    return int(any(finding.state == "bad" for findings in subjects.values() for finding in findings))
+    return int(any(finding.state == BAD for findings in subjects.values() for finding in findings))
 
 
 def _print(mark: str, name: str, text: str) -> None:

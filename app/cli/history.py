@@ -11,6 +11,7 @@ from app.cli.output import one_line, print_code, print_object, say
 from engine.contract import BadRequest
 from engine.session.journal import HistoryEntry, Journal, history_file
 from engine.session.record import StoredRun
+from engine.session.states import TestState
 
 COMMANDS = ("show", "delete")
 _LISTED = 50
@@ -43,6 +44,8 @@ def add_history(commands: "argparse._SubParsersAction[Any]") -> None:
 def history(arguments: argparse.Namespace) -> int:
     """Raises BadRequest, NotInHistory and HistoryUnavailable."""
     words: list[str] = arguments.words
+    if arguments.candidate is not None and words[:1] != ["show"]:
+        raise BadRequest("--candidate is for: history show ID --candidate N.")
     if words[:1] == ["show"]:
         return _show(_number(words), arguments)
     if words[:1] == ["delete"]:
@@ -98,7 +101,7 @@ def _about(kept: StoredRun) -> Iterator[str]:
     if run.reason:
         yield run.reason
     for number, candidate in sorted(run.candidates.items()):
-        tests = f", tests {candidate.tests_label}" if candidate.test_state != "not run" else ""
+        tests = f", tests {candidate.tests_label}" if candidate.test_state != TestState.NOT_RUN else ""
         like = f", {candidate.likeness}" if candidate.likeness else ""
         like += ", no code" if candidate.has_no_code else ""
         yield f"  {number}: {candidate.state}, {candidate.tokens} tokens{tests}{like}"

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from app.cli.interrupts import on_interrupt
 from app.cli.output import print_object, say
+from app.cli.parameters import add_parameter
 from app.cli.progress import Progress, open_progress
+from engine.backends import registry
 from engine.contract import LoadCancelled, ModelChoice
-from engine.contract.request import PRECISIONS
+from engine.contract.parameters import PRECISION
 
 if TYPE_CHECKING:  # what looks at models takes a third of a second to import, and other commands do without
     from engine.models.library import ListedModel
+
+DEVICES = "{" + ",".join(("auto", *registry.kinds())) + "}"  # as help shows them
 
 _HELP = """\
   models list             the models of the catalog, and others found on this computer
@@ -54,15 +58,10 @@ def _add_target(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--device",
         default=ModelChoice.device,
-        metavar="{auto,cpu,cuda}",
+        metavar=DEVICES,
         help="where it will run, which decides the form of the weights (default: auto)",
     )
-    command.add_argument(
-        "--precision",
-        choices=PRECISIONS,
-        default=ModelChoice.precision,
-        help="number format of the weights (default: auto)",
-    )
+    add_parameter(command, PRECISION)
 
 
 def models(arguments: argparse.Namespace) -> int:

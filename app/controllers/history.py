@@ -16,7 +16,7 @@ from app.widgets.history_panel import HistoryPanel
 from app.widgets.main_window import MainWindow
 from app.widgets.notice import Choice
 from app.widgets.past_strip import PastStrip
-from engine.contract import BasslineError, RunFinished
+from engine.contract import BasslineError, RunFinished, RunOutcome
 from engine.session.arms import Budget
 from engine.session.journal import HistoryEntry, Journal
 from engine.session.record import StoredRun, title
@@ -77,7 +77,7 @@ class HistoryController(QObject):
         self.panel.close_down()
         run = self._running.run
         if run is not None and self.past is None:
-            run.apply(RunFinished(run.name, "stopped"))
+            run.apply(RunFinished(run.name, RunOutcome.STOPPED))
             self._recorder.note(run)
         if self._journal is not None:
             self._journal.close()

@@ -9,9 +9,10 @@ from app.controllers.model_load import ModelLoadController
 from app.system.engine_thread import EventBatch
 from app.system.runner_connection import RunnerConnection
 from app.ui.words import tr
-from engine.contract import Cancel, CandidateFinished, Load, LoadFailed, ModelChoice, Request, RunFinished
+from engine.contract import Cancel, CandidateFinished, Load, LoadFailed, ModelChoice, Request, RunFinished, RunOutcome
 from engine.runner.protocol import Answer, CancelTests, Isolation, RunTests, TestFinished
 from engine.session import turns
+from engine.session.batches import repairs_of_each
 from engine.session.driver import RunDriver
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
 from engine.session.provenance import Provenance
@@ -117,6 +118,14 @@ class RunController(QObject):
         turns.fix(driver.run, number, seed)  # raises before a model is loaded for it
         self._when_loaded(choice, lambda: self._begin(driver.run, driver.repair(number, count, seed)))
 
+    def repair_each(self, count: int, seed: int, choice: ModelChoice) -> None:
+        """Corrections of all answers that failed join the run in view, in one batch. Raises BadRequest."""
+        driver = self.driver
+        if driver is None or self.busy:
+            return
+        repairs_of_each(driver.run, count, seed)  # raises before a model is loaded for it
+        self._when_loaded(choice, lambda: self._begin(driver.run, driver.repair_each(count, seed)))
+
     def show(self, run: Run, search: Search | None = None) -> None:
         """Put a run into view, of which nothing is asked yet."""
         self.cancel_tests()
@@ -140,7 +149,7 @@ class RunController(QObject):
         run = self.run
         self._loading.abandon()
         if run is not None and not run.ended:
-            self._receive((RunFinished(run.name, "stopped"),))
+            self._receive((RunFinished(run.name, RunOutcome.STOPPED),))
 
     def close(self) -> None:
         self._waiting = None

@@ -13,8 +13,9 @@ from app.ui.words import tr
 from app.widgets.candidate_page import TEST_LOG
 from app.widgets.main_window import MainWindow
 from app.widgets.notice import Choice
-from engine.contract import BadRequest, BasslineError, ModelChoice, RunFinished
+from engine.contract import BadRequest, BasslineError, ModelChoice, RunFinished, RunOutcome
 from engine.session.arms import BATCH, Budget, Model, best_failing
+from engine.session.batches import repairs_of_each
 from engine.session.run import Run
 from engine.session.search import Search, was_search
 
@@ -78,10 +79,15 @@ class SearchController(QObject):
             self._window.notice.say(str(error))
 
     def fix_best(self) -> None:
-        run = self._runs.run
-        if run is not None and (best := best_failing(run)) is not None:
-            self._window.page.open(best.number)
-            self._runs.repair(best.number, BATCH, secrets.randbelow(2**31), self._choice())
+        """The best failing one; where several answers can be corrected in one batch, as many as there is room for."""
+        run, seed = self._runs.run, secrets.randbelow(2**31)
+        if run is None or (best := best_failing(run)) is None:
+            return
+        self._window.page.open(best.number)
+        if _fixable(run) > 1:
+            self._runs.repair_each(BATCH, seed, self._choice())
+        else:
+            self._runs.repair(best.number, BATCH, seed, self._choice())
 
     def close(self) -> None:
         self._task.forget()
@@ -137,7 +143,7 @@ class SearchController(QObject):
     @Slot()
     def _offer_after_tests(self, _event: RunFinished | None = None) -> None:
         run = self._runs.run
-        if run is not None and run.outcome == "finished" and not self._runs.busy and not self._runs.testing:
+        if run is not None and run.outcome == RunOutcome.FINISHED and not self._runs.busy and not self._runs.testing:
             self._offer(run)
 
     @Slot(object)
@@ -151,7 +157,9 @@ class SearchController(QObject):
         best = best_failing(run)
         choices = [(tr("Go on until one passes"), self.go_on)]
         if best is not None:
-            choices.append((tr("Fix the best one"), self.fix_best))
+            several = _fixable(run)
+            words = tr("Fix the best {n}").format(n=several) if several > 1 else tr("Fix the best one")
+            choices.append((words, self.fix_best))
             if not self._window.page.in_use:
                 self._window.page.open(best.number, TEST_LOG)
         if (larger := self._next_model()) is not None:
@@ -169,3 +177,14 @@ class SearchController(QObject):
             self._window.bar.choose_model(larger)
             self._window.bar.model_chosen.emit()
             self._window.actions_by_id["generate"].trigger()
+
+
+def _fixable(run: Run) -> int:
+    """Different answers that corrections can be asked of in one batch: those of a conversation, a batch at most."""
+    if run.request.mode != "chat":
+        return 0
+    try:
+        _, origins = repairs_of_each(run, BATCH, 0)
+    except BasslineError:
+        return 0
+    return len({origin.of for origin in origins.values()})

@@ -1,4 +1,4 @@
-"""When tests run, what the user is asked and told before, and what a first pass ends."""
+"""The questions and notices about running tests: consent, refused tests, and the first pass."""
 
 from PySide6.QtCore import QObject, Slot
 

@@ -6,21 +6,15 @@ from app.ui.words import tr
 from engine.session.arms import FRESH, SHOWN_TEST
 from engine.session.candidate import ONCE, Candidate, Origin
 from engine.session.run import Run
-from engine.session.search import Decision
+from engine.session.search import asked_of
+from engine.session.states import STOP_REASONS
 
-_REASONS = {
-    "stop": "ended by itself",
-    "length": "reached max tokens",
-    "budget": "reached the time budget",
-    "cancelled": "stopped by you",
-    "error": "an error ended it",
-}
 _ARMS = {FRESH: "your prompt", SHOWN_TEST: "your prompt with a failing test"}
 
 
 def details(candidate: Candidate, run: Run | None = None, best: str = "") -> list[tuple[Cell, ...]]:
     """Pairs of what and how much; only what is known. ``best``: why it is the best, if it is."""
-    ending = _REASONS.get(candidate.stop_reason, candidate.stop_reason)
+    ending = STOP_REASONS.get(candidate.stop_reason, "")
     speed = average(candidate.tokens, candidate.started_s, candidate.finished_s)
     block = candidate.block
     known = (
@@ -61,8 +55,8 @@ def _asked(candidate: Candidate, run: Run | None) -> str:
     """The prompt that it answers, where that is not the run's own."""
     if run is None or candidate.origin.arm in ("", FRESH):
         return ""
-    asked = (Decision.from_dict(fields).request for fields in run.decisions)
-    return next((request.prompt for request in asked if candidate.number in request.numbers), "")
+    asked = asked_of(run.decisions, candidate.number)
+    return asked.prompt if asked else ""
 
 
 def _group(candidate: Candidate, run: Run | None) -> str:

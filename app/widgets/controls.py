@@ -1,4 +1,4 @@
-"""Buttons and labels in this window's manner."""
+"""Buttons and labels in the style of this window."""
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QAction, QPainter, QPaintEvent, QResizeEvent, QShowEvent, QTextLayout, QTextOption

@@ -1,4 +1,4 @@
-"""How far a load has come: the stage in words, a bar, the numbers, and a way out."""
+"""The progress of loading a model: the stage in words, a bar, the numbers, and Cancel."""
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent

@@ -1,4 +1,4 @@
-"""The run in one line: how far, how soon, how fast."""
+"""The run in one line: progress, times and speed."""
 
 import re
 from collections.abc import Callable
@@ -11,7 +11,9 @@ from app.ui.words import tr
 from app.widgets.controls import LineLabel
 from app.widgets.loading_strip import in_words
 from engine.contract import Loading, Metrics, Ready
+from engine.contract.states import FINISHED
 from engine.session.run import Run
+from engine.session.states import IN_TEST, RUN_STATES, RunState
 
 FLASH_MS = 6000
 APART = "   |   "
@@ -186,28 +188,25 @@ def drafts_do_not_pay(run: Run) -> str:
 
 def _progress(run: Run) -> str:
     candidates = run.candidates.values()
-    finished, passing = sum(c.state in ("done", "cut") for c in candidates), sum(c.passed for c in candidates)
-    testing = sum(c.test_state in ("queued", "running") for c in candidates)
+    finished, passing = sum(c.state in FINISHED for c in candidates), sum(c.passed for c in candidates)
+    testing = sum(c.test_state in IN_TEST for c in candidates)
     count = tr("{n} of {all} finished").format(n=finished, all=len(run.candidates))
     if passing or any(c.report for c in candidates):
         count += tr(", {n} passed").format(n=passing)
     if testing:
         count += tr(", {n} being tested").format(n=testing)
-    words = {
-        "waiting": tr("Waiting for the model"),
-        "reading prompt": tr("Reading the prompt: {n:,} of {all:,} tokens").format(
-            n=run.prompt_done, all=run.prompt_tokens
-        ),
-        "stopping": tr("Stopping") + APART + count,
-        "stopped": tr("Stopped") + APART + count,
-        "failed": tr("Failed") + APART + count,
-    }
-    return words.get(run.state, count)
+    word = tr(RUN_STATES[run.state].word)
+    if run.state == RunState.WAITING:
+        return word
+    if run.state == RunState.READING_PROMPT:
+        read = tr("{n:,} of {all:,} tokens").format(n=run.prompt_done, all=run.prompt_tokens)
+        return f"{word}: {read}"
+    return count if run.state in (RunState.GENERATING, RunState.FINISHED) else word + APART + count
 
 
 def _times(run: Run) -> tuple[str, str]:
     started = [c.started_s for c in run.candidates.values() if c.started_s is not None]
-    ended = [c.finished_s for c in run.candidates.values() if c.finished_s is not None and c.state in ("done", "cut")]
+    ended = [c.finished_s for c in run.candidates.values() if c.finished_s is not None and c.state in FINISHED]
     first = run.metrics.time_to_first_token_s if run.metrics else min(started, default=None)
     return (
         "" if first is None else tr("first token {time}").format(time=_seconds(first)),

@@ -1,4 +1,4 @@
-"""Puts the parts together: each binder does one job between the engine room and the window.
+"""Connects the parts of the window: each does one job between widgets and engine, runner or disk.
 
 A part is a QObject that gets what it needs and connects itself. To add one, write it in a file of its own and name it
 in ``MainController.__init__``; what several of them need to know about the whole is the Situation.
@@ -38,8 +38,10 @@ from app.widgets.main_window import MainWindow
 from app.widgets.start_page import Example, examples
 from app.widgets.status_line import drafts_do_not_pay
 from engine.contract import BasslineError, LoadFailed, Ready, Request, RunFinished
+from engine.runner.verdicts import Verdict
 from engine.session.effects import TestPolicy
 from engine.session.run import Run
+from engine.session.states import RunState
 
 
 class MainController(QObject):
@@ -301,7 +303,7 @@ class MainController(QObject):
             loads_other=self._loads_other(),
             preloading=self.loading.preloading is not None,
             running=self.running.busy,
-            stopping=run is not None and run.state == "stopping",
+            stopping=run is not None and run.state == RunState.STOPPING,
             testing=self.running.testing,
             closing=self._closing,
             past=self.history.past is not None,
@@ -313,7 +315,9 @@ class MainController(QObject):
             passing=sum(candidate.passed for candidate in candidates.values()),
             has_model=self.ready is not None,
             has_best=bool(window.candidates.best),
-            current_failed=current is not None and current.report is not None and current.report.verdict == "fail",
+            current_failed=current is not None
+            and current.report is not None
+            and current.report.verdict == Verdict.FAIL,
             current_runs=current is not None and not current.ended and self.running.busy,
             current_ended=current is not None and current.ended,
             current_has_text=current is not None and bool(current.text),

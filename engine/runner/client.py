@@ -24,6 +24,7 @@ from engine.runner.protocol import (
     to_line,
 )
 from engine.runner.report import Report
+from engine.runner.verdicts import Verdict
 
 _CLOSE_S = 3.0
 
@@ -154,7 +155,7 @@ class RunnerClient:
             )
             probes, self._probes = self._probes.count(service), [p for p in self._probes if p is not service]
         for id in left:
-            self._on_message(TestFinished(id, Report("infra", "split", why)))
+            self._on_message(TestFinished(id, Report(Verdict.INFRA, "split", why)))
         for _ in range(probes):
             self._on_message(Isolation(False, {}, why))
 
@@ -170,7 +171,7 @@ def run_one(solution: str, tests: str, *, consent: bool = False, same_process: b
             if isinstance(answer, TestFinished):
                 return answer.report
             if isinstance(answer, ConsentNeeded):
-                verdict = "needs-in-process" if answer.kind == "same_process" else "infra"
+                verdict = Verdict.NEEDS_IN_PROCESS if answer.kind == "same_process" else Verdict.INFRA
                 return Report(verdict, "split", answer.sentence)
     finally:
         client.close()

@@ -1,4 +1,4 @@
-"""Isolation: what five layers hold on this computer, found out by running a box that tries the opposite."""
+"""Isolation: which of the five layers work on this computer, found out by running a box that tries to break them."""
 
 import os
 from dataclasses import dataclass

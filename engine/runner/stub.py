@@ -11,6 +11,8 @@ import sys
 import threading
 from typing import Any
 
+from engine.runner.task import Task
+
 NICE = 5  # behind the sampler, but not so far that an honest test runs out of time beside it
 _CPU_GRACE_S = 5
 
@@ -60,18 +62,18 @@ def limit(name: str, value: int) -> None:
     resource.setrlimit(getattr(resource, name), (value, value))
 
 
-def read_task(records: Records) -> dict[str, Any]:
+def read_task(records: Records) -> Task:
     """Says hello and waits for the task; leaves when the pipe ends without one, for then the service is gone."""
     records.put("hello")
-    text = sys.stdin.buffer.read()
+    data = sys.stdin.buffer.read()
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    if not text:
+    if not data:
         os._exit(1)
-    task: dict[str, Any] = json.loads(text)
-    records.sign(task["key"])
-    limit("RLIMIT_CPU", int(task["seconds"]) + _CPU_GRACE_S)
+    task = Task.from_bytes(data)
+    records.sign(task.key)
+    limit("RLIMIT_CPU", int(task.seconds) + _CPU_GRACE_S)
     return task
 
 
@@ -90,7 +92,8 @@ def main(settings: dict[str, Any]) -> None:
         task = read_task(records)
         records.close()
         source, sink = settings["pipes"]
-        CandidateLink(source, sink, task["solution"]).run()
+        assert task.solution is not None  # a candidate's box always gets one
+        CandidateLink(source, sink, task.solution).run()
     from engine.runner import plugin  # pytest comes with it: before the candidate, whose clock must not pay for it
 
     task = read_task(records)

@@ -1,12 +1,13 @@
-"""Conducts one run: what follows from what the engine, the test runner and the user say.
+"""Drives one run: decides what follows from the engine's events, the test reports and the user's actions.
 
 Events go in, effects come out, in the order in which they are to be carried out. No thread, no file and no Qt in here,
 and the clock is handed in: the window, the command line and the benchmarks only carry messages to and fro.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from engine.contract import (
@@ -33,14 +34,21 @@ from engine.runner.protocol import (
     TestStarted,
 )
 from engine.runner.report import Report
+from engine.runner.verdicts import Verdict
 from engine.session.arms import REPAIR, Proposal
+from engine.session.batches import openings_of, repairs_of_each
 from engine.session.candidate import ONCE, Candidate, Origin
+from engine.session.checked_tests import check
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
-from engine.session.legs import Leg, objection
-from engine.session.run import IN_TEST, Run
+from engine.session.legs import Leg
+from engine.session.resume import elapsed_s
+from engine.session.run import NO_OTHERS, Run
 from engine.session.search import Decision, Search
+from engine.session.states import IN_TEST, RunState
 from engine.session.turns import fix
 from engine.session.unfinished import Owed, owed
+
+_ENOUGH = 3  # tests in a row without a verdict: one may be an accident
 
 
 class RunDriver:
@@ -74,16 +82,17 @@ class RunDriver:
         self._all = self._none = False  # of this run is tested, whatever the policy says
         self._waiting: list[int] = []  # candidates whose tests need consent
         self._question = ""  # the kind that was asked for
-        self._checked_at = self._objection = ""  # tests, and what is wrong with them
+        self._refused = ""  # tests that cannot be used, which the user has been told of
         self._search = search
         self._before: list[dict[str, Any]] = []  # decisions of earlier searches and repairs
         self._proposal: Proposal | None = None  # whose model is being loaded
+        self._leg_open = False  # what it cost is still to be told to the search
         self._leg_began_s = self._search_began_s = 0.0  # after the run's beginning
         self._leg_numbers = set(run.candidates)  # of the last part of the run
         self._went_on = False
         self._owed: list[Owed] = []  # what an earlier end has cut off, and is asked for once more
-        if run.ended:  # one of the past goes on where it was
-            self._started_at -= max((c.finished_s or 0.0 for c in run.candidates.values()), default=0.0)
+        if run.ended:  # one of the past: its times go on where they ended
+            self._started_at -= elapsed_s(run)
 
     @property
     def testing(self) -> bool:
@@ -129,37 +138,46 @@ class RunDriver:
         self._leg_numbers |= set(request.numbers)
         return [Add(self.run.name, count)]
 
-    def go_on(self, search: Search | None = None) -> list[Effect]:
+    def go_on(self, search: Search | None = None, fix: int = 0) -> list[Effect]:
         """A run that has ended goes on: what was not written to its end is written first, under the same numbers and
         seeds. With a ``search`` it then goes on until one passes; candidates without a verdict are tested first.
+
+        ``fix``: the search begins with corrections of that candidate. Raises BadRequest where there is nothing to
+        correct.
         """
         assert self.run.ended, "a run that goes on is ended first"
         self._before = list(self.run.decisions)
         if search is not None:
             search.resume(self.run, self._now_s)
+            search.wish(fix)
         self._owed = owed(self.run)
         for part in self._owed:
             self.run.retake(part.request)
-        self._none, self._went_on = False, True
-        self.run.state = "stopped"  # whatever ended it before
+        self._none, self._went_on, self._leg_open = False, True, False
+        self.run.state = RunState.STOPPED  # whatever ended it before
         if search is None:
             return (self._hand_over() if self._wanted else []) + self._go_on()
-        if not self.legs:
-            self.legs.append(Leg(self.run.request, self.run.provenance))
         self._search, self._search_began_s = search, self._now_s
-        took = self.run.metrics.total_s if self.run.metrics else 0.0
-        self._leg_began_s = self._now_s - took  # what its candidates cost tells what others will
-        self._leg_numbers = set(self.run.candidates).difference(*(part.request.numbers for part in self._owed))
         return self._hand_over() + self._go_on()
 
     def repair(self, number: int, count: int, seed: int) -> list[Effect]:
         """``count`` corrections of a candidate of a run that has ended join its candidates. Raises BadRequest."""
         asked = fix(self.run, number, seed)
+        if not self.legs:  # a run of the history, or a file: what comes of it counts from now
+            self._started_at = self._clock()
         first = max(self.run.candidates) + 1
         request = replace(asked, candidates=count, first_candidate=first)
         origin = Origin(REPAIR, "", number)
         self.run.reopen(request, origin)
         self.run.decisions.append(Decision(self._now_s, origin, "", request).to_dict())
+        return self._generate(request)
+
+    def repair_each(self, count: int, seed: int) -> list[Effect]:
+        """``count`` corrections of all that failed, the best first, join a run that has ended. Raises BadRequest."""
+        request, origins = repairs_of_each(self.run, count, seed)
+        origin = origins[request.first_candidate]
+        self.run.reopen(request, origin, origins)
+        self.run.decisions.append(Decision(self._now_s, origin, "", request, origins=origins).to_dict())
         return self._generate(request)
 
     def stop(self) -> list[Effect]:
@@ -173,12 +191,12 @@ class RunDriver:
         return effects + self.cancel_tests()
 
     def run_tests(self) -> list[Effect]:
-        """RunTests all candidates of this run that have no verdict on these tests: those that ended now, others as they
+        """Test all candidates of this run that have no verdict on these tests: those that ended now, others as they
         do.
 
         Tests other than the run's void its verdicts.
         """
-        self._all, self._none, self._checked_at = True, False, ""
+        self._all, self._none, self._refused = True, False, ""
         return self._hand_over()
 
     def policy_changed(self) -> list[Effect]:
@@ -242,26 +260,28 @@ class RunDriver:
         """Whether candidates are tested without being asked for; never what a stop has cut off a moment ago."""
         policy = self._policy()
         wanted = policy.as_finished or policy.stop_at_first_pass or self._all or self.searching
-        return wanted and not self._none and self.run.state != "stopping"
+        return wanted and not self._none and self.run.state != RunState.STOPPING
 
     def _generate(self, request: Request) -> list[Effect]:
         self.legs.append(Leg(request, self.run.provenance))
         self._leg_numbers = set(request.numbers)
+        self._keep_decisions()
+        self._leg_open, self._leg_began_s = True, self._now_s
+        return [Generate(self.run.name, request)]
+
+    def _keep_decisions(self) -> None:
         if self._search is not None:
             self.run.decisions = self._before + [decision.to_dict() for decision in self._search.decisions]
-        self._leg_began_s = self._now_s
-        return [Generate(self.run.name, request)]
 
     def _hand_over(self) -> list[Effect]:
         tests = self._tests()
         if not tests.strip():
             return []
-        again = tests == self._checked_at
-        if not again:
-            self._checked_at, self._objection = tests, objection(tests)
-        if self._objection:
+        if objection := check(tests).objection:
+            again, self._refused = tests == self._refused, tests
             self._end_search()
-            return [] if again else [RefusedTests(self._objection)]
+            return [] if again else [RefusedTests(objection)]
+        self._refused = ""
         effects: list[Effect] = []
         if tests != self.run.tests:
             self._waiting = []
@@ -280,14 +300,22 @@ class RunDriver:
 
     def _verdict(self, number: int, report: Report) -> list[Effect]:
         self.run.record(number, report, self._clock() - self._started_at)
+        if self._search is not None and report.verdict == Verdict.INFRA and self._no_test_says_anything:
+            return [RefusedTests(report.why), *self.stop()]
         to_stop = self._policy().stop_at_first_pass or self.searching
         if not (to_stop and self.run.candidates[number].passed):
             return []
         self._search, self._owed = None, []
-        if self.run.ended or self.run.state == "stopping":
+        if self.run.ended or self.run.state == RunState.STOPPING:
             return [FirstPass(number, stopped=False)]
         self.run.stop()
         return [Cancel(self.run.name), FirstPass(number, stopped=True)]
+
+    @property
+    def _no_test_says_anything(self) -> bool:
+        """Whatever is tested, there is no verdict on it: more candidates would not tell more."""
+        reports = [c.report for c in self.run.candidates.values() if c.report is not None]
+        return len(reports) >= _ENOUGH and all(report.verdict == Verdict.INFRA for report in reports)
 
     def _consent_needed(self, number: int, answer: ConsentNeeded) -> list[Effect]:
         if answer.kind in self._consents:
@@ -330,7 +358,8 @@ class RunDriver:
         if self.testing:
             return []  # its verdict may be the pass
         self._leg_ended(search)
-        proposal = (self._again(search) or search.next(run, self._now_s)) if run.state != "failed" else None
+        failed = run.state == RunState.FAILED
+        proposal = None if failed else self._again(search) or search.next(run, self._now_s)
         if proposal is None:
             self._end_search()
             return []
@@ -341,7 +370,7 @@ class RunDriver:
 
     def _write_owed(self) -> list[Effect]:
         """Without a search: one part after another of what an earlier end has cut off."""
-        if self.run.state == "failed":
+        if self.run.state == RunState.FAILED:
             self._owed = []
         if not self._owed or not self.run.ended:
             return []
@@ -359,26 +388,37 @@ class RunDriver:
         return max(self._leg_numbers) == max(self.run.candidates)
 
     def _refill(self, search: Search) -> list[Effect]:
-        if self.run.state == "stopping" or self._owed or not self._can_add:
+        if self.run.state == RunState.STOPPING or self._owed or not self._can_add:
             return []
         own = self._of_this_leg()
-        count = search.refill(self.run, self._now_s - self._leg_began_s, sum(c.ended for c in own))
-        if not count:
-            return []
-        request = replace(self.legs[-1].request, candidates=count, first_candidate=max(self.run.candidates) + 1)
-        self.run.expect(request, search.current)
+        origins = search.refill(self.run, self._now_s - self._leg_began_s, sum(c.ended for c in own))
+        effects: list[Effect] = []
+        for origin, alike in groupby(origins):
+            effects.append(self._join(search, origin, len(list(alike))))
+        self._keep_decisions()
+        return effects
+
+    def _join(self, search: Search, origin: Origin, count: int) -> Add:
+        """Further candidates share the prompt of those that are being written."""
+        first = max(self.run.candidates) + 1
+        openings = openings_of(self.run, dict.fromkeys(range(first, first + count), origin))
+        request = replace(self.legs[-1].request, candidates=count, first_candidate=first, openings=openings)
+        self.run.expect(request, origin)
         self._leg_numbers |= set(request.numbers)
-        return [Add(self.run.name, count)]
+        search.join(self.run, origin, request, self._now_s)
+        return Add(self.run.name, count, openings.get(first, ()))
 
     def _of_this_leg(self) -> list[Candidate]:
         return [candidate for number, candidate in self.run.candidates.items() if number in self._leg_numbers]
 
     def _leg_ended(self, search: Search) -> None:
         """What was asked for when the engine was just done never began: another leg takes these numbers."""
-        own = self._of_this_leg()
-        lost = [c.number for c in own if c.started_s is None and c.stop_reason == "cancelled"]
-        self.run.withdraw(lost)
-        search.leg_ended(self._now_s - self._leg_began_s, len(own) - len(lost))
+        if self._leg_open:
+            self._leg_open = False
+            lost = [number for number in self.run.never_began() if number in self._leg_numbers]
+            self.run.withdraw(lost)
+            search.withdraw(lost)
+            search.leg_ended(self._now_s - self._leg_began_s, len(self._of_this_leg()))
 
     def _again(self, search: Search) -> Proposal | None:
         """The next part of what an earlier end has cut off."""
@@ -388,10 +428,10 @@ class RunDriver:
         return search.again(part.origin, part.request, self._now_s)
 
     def _follow(self, proposal: Proposal) -> list[Effect]:
-        return self._reopen(proposal.request, proposal.origin)
+        return self._reopen(proposal.request, proposal.origin, proposal.origins)
 
-    def _reopen(self, request: Request, origin: Origin) -> list[Effect]:
-        self.run.reopen(request, origin)
+    def _reopen(self, request: Request, origin: Origin, others: Mapping[int, Origin] = NO_OTHERS) -> list[Effect]:
+        self.run.reopen(request, origin, others)
         for part in self._owed:  # they wait for their turn
             self.run.expect(part.request, part.origin)
         return self._generate(request)

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, replace
 
-from engine.contract import Request
+from engine.contract import CandidateState, Request
 from engine.session.candidate import Candidate, Origin
 from engine.session.run import Run
 from engine.session.search import Decision, was_search
+from engine.session.states import RunState
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,9 @@ def can_go_on(run: Run) -> bool:
 
 def _cut_off(run: Run, candidate: Candidate) -> bool:
     """It ended because the run did."""
-    return candidate.state == "stopped" or (candidate.state == "failed" and run.state == "failed")
+    return candidate.state == CandidateState.STOPPED or (
+        candidate.state == CandidateState.FAILED and run.state == RunState.FAILED
+    )
 
 
 def _goes_on(request: Request, other: Request) -> bool:
@@ -52,7 +55,9 @@ def _goes_on(request: Request, other: Request) -> bool:
 
 def _asked(run: Run, candidate: Candidate) -> Request:
     """What it is an answer to."""
-    decisions = map(Decision.from_dict, run.decisions)
-    asked = [d.request for d in decisions if d.origin == candidate.origin]
-    before = [request for request in asked if request.first_candidate <= candidate.number]
-    return before[-1] if before else run.request
+    number, origin = candidate.number, candidate.origin
+    known = [Decision.from_dict(fields) for fields in run.decisions]
+    own = [d for d in known if number in d.request.numbers and d.origins.get(number, d.origin) == origin]
+    before = [d for d in known if not d.joins and d.origin == origin and d.request.first_candidate <= number]
+    found = next(reversed(own or before), None)
+    return found.request.asked_of(number) if found else run.request

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage, QPainter
-from PySide6.QtWidgets import QApplication, QDialog, QTableView
+from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QTableView
 
 from app.controllers.testing_consent import RUNNING_EXPLAINED
 from app.system.engines import recorded_answers
@@ -144,7 +144,9 @@ def tile(on: Stage) -> None:
 
 def advanced(on: Stage) -> None:
     on.window.actions_by_id["advanced"].setChecked(True)
-    on.window.bar.advanced._top_k.setText("-3")
+    field = on.window.bar.advanced.fields["top_k"]
+    assert isinstance(field, QLineEdit)
+    field.setText("-3")
 
 
 def follow_up(on: Stage) -> None:
@@ -284,7 +286,7 @@ def take(theme: Theme, state: str, colours: str, folder: Path, home: Path) -> Pa
         for _ in range(20):
             QApplication.processEvents()
         path = folder / f"{state}-{colours}.png"
-        in_few_colours(picture(on), theme).save(str(path), "PNG", 0)
+        in_few_colours(picture(on), theme).save(str(path), "PNG", 0)  # type: ignore[call-overload]  # the stub says bytes, which Qt refuses
     return path
 
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from app.cli.commands import exit_code
+from app.cli.playing import exit_code
 from app.cli.progress import PlainProgress
 from app.cli.summary import outcome
 from engine.contract import CandidateFinished, Request, RunFinished

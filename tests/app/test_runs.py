@@ -43,7 +43,7 @@ class Picky(ScriptedEngine):
             failure = f"{name} is not on this machine yet."
         self.script = replace(self.script, load_failure=failure)
         self.script = replace(self.script, model=name)
-        super()._load(emit)  # type: ignore[arg-type]
+        super()._load(emit)
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def test_further_candidates_wait_in_view_and_a_stop_ends_them(on: Stage) -> None
     on.do("stop")
     on.finish()
     assert {run.candidates[n].state for n in range(9, 17)} == {"stopped"}
-    assert [rows.badge(row).word for row in range(8, 16)] == ["stopped"] * 8  # type: ignore[union-attr]
+    assert [rows.badge(row).word for row in range(8, 16)] == ["stopped"] * 8
 
 
 def test_more_candidates_join_a_run_that_has_ended(on: Stage) -> None:

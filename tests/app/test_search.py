@@ -11,6 +11,7 @@ from engine.contract import Load, ModelChoice
 from engine.runner.report import Report, TestResult
 from engine.scripted import Script, ScriptedCandidate, ScriptedEngine
 from engine.session.arms import BATCH, Model
+from engine.session.states import TestState
 from tests.app.stage import PROMPT, Stage
 
 RIGHT = "```python\ndef roman_to_int(s):\n    return s[i + 1]\n```"  # as the stage's runner reads it
@@ -89,14 +90,21 @@ def test_after_a_run_without_a_pass_the_ways_on_are_offered_in_order(late: Stage
     finish(late)
     late.do("run_tests")
     late.settle()
-    assert list(offers(late)) == ["Go on until one passes", "Fix the best one", "Use big one"]
     run = late.controller.run
     assert run is not None
+    different = len({candidate.group for candidate in run.candidates.values()})
+    assert different > 1
+    fix = f"Fix the best {different}"
+    assert list(offers(late)) == ["Go on until one passes", fix, "Use big one"]
+    late.window.page.choose(1)
+    offers(late)[fix].click()
     best = late.window.page.number
-    offers(late)["Fix the best one"].click()
     finish(late)
     assert len(run.candidates) == 3 + BATCH
-    assert run.candidates[4].origin.of == best
+    repaired = [run.candidates[number].origin.of for number in range(4, 4 + BATCH)]
+    assert repaired[0] == best
+    assert len(set(repaired)) == different  # in one batch
+    assert len(late.controller.running.driver.legs) == 2  # type: ignore[union-attr]
 
 
 def test_nothing_is_offered_where_one_passed(on: Stage) -> None:
@@ -130,7 +138,7 @@ def test_a_larger_model_is_asked_about_once(open_stage: Callable[..., Stage], an
         def submit(self, message: object) -> None:
             if isinstance(message, Load):
                 loads.append(message.choice.model)
-            super().submit(message)  # type: ignore[arg-type]
+            super().submit(message)
 
     on.controller.loading.open_engine = lambda choice: Counting(on.script, on.clock)
     here = ModelChoice("scripted")
@@ -202,7 +210,7 @@ def test_going_on_is_offered_once_when_all_have_failed(late: Stage) -> None:
     run.record(other.number, replace(failed, verdict="pass", why="", tests=()), 1.0)
     searching._offer(run)
     assert not notice.isVisible()
-    other.report, other.test_state = failed, "failed"
+    other.report, other.test_state = failed, TestState.FAILED
     searching._offer(run)
     assert notice.sentence == "None of the 2 candidates passed the tests."
     notice.say("Something else.")

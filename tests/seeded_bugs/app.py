@@ -98,7 +98,7 @@ BUGS = (
     Bug(
         "no-code-exit",
         "an answer without code is a success",
-        "app/cli/commands.py",
+        "app/cli/playing.py",
         " and c.code.strip() for c",
         " for c",
         ("tests/app/test_cli_no_code.py",),
@@ -139,8 +139,8 @@ BUGS = (
         "summary-whole",
         "candidates that were stopped ended by themselves",
         "app/cli/summary.py",
-        'c.state == "done"',
-        'c.state != "failed"',
+        "c.state == CandidateState.DONE",
+        "c.state != CandidateState.FAILED",
         ("tests/app/test_cli_no_code.py",),
     ),
     Bug(

@@ -243,7 +243,7 @@ class TestGroups:
         base, make = self.tree(tmp_path), Path.mkdir
 
         def mkdir(path: Path, *args: object, **more: object) -> None:
-            make(path, *args, **more)  # type: ignore[arg-type]
+            make(path, *args, **more)
             for name in ("memory.max", "memory.swap.max", "memory.oom.group", "pids.max", "cgroup.kill"):
                 (path / name).write_text("")
 

@@ -13,7 +13,7 @@ def row(name: str, parameters: int, **more: object) -> ListedModel:
     plain = ListedModel(
         name, name.upper(), "Catalog", parameters, 4096, "MIT", "", 0, 0, 0, True, True, False, True, "fits"
     )
-    return replace(plain, **more)  # type: ignore[arg-type]
+    return replace(plain, **more)
 
 
 ROWS = [

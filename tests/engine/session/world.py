@@ -37,13 +37,15 @@ class World:
     arms: tuple[str, ...] = (FRESH,)
     now: float = 10.0
     past: Run | None = None  # that goes on
+    request: Request = field(default_factory=lambda: Request("write f", 7))
 
     def __post_init__(self) -> None:
         self.search = Search(self.budget, self.ladder, arms=self.arms)
-        self.run = self.past or Run("r", self.search.first(Request("write f", 7)), "assert f() == 2")
+        self.run = self.past or Run("r", self.search.first(self.request), "assert f() == 2")
         search = None if self.past else self.search
         self.driver = RunDriver(self.run, TestPolicy, search=search, clock=lambda: self.now)
         self.due: list[int] = []  # candidates that the engine has yet to end
+        self.last = 0  # the last number that the engine knows
         self.engine_runs = False
         self.sent: list[Message] = []
         self.tests: list[RunTests] = []
@@ -60,17 +62,18 @@ class World:
                 case FirstPass():
                     self.told.append(effect)
                 case _:
-                    self.sent.append(effect)  # type: ignore[arg-type]
-                    self._engine_hears(effect)  # type: ignore[arg-type]
+                    self.sent.append(effect)
+                    self._engine_hears(effect)
 
     def _engine_hears(self, message: Message) -> None:
         if isinstance(message, Generate):
             assert not self.engine_runs
             self.engine_runs, self.due = True, list(message.request.numbers)
+            self.last = self.due[-1]
             self.perform(self.driver.engine_event(RunStarted(self.run.name, 5, tuple(self.due), 7)))
         elif isinstance(message, Add) and self.engine_runs:
-            last = max(self.due, default=max(self.run.candidates) - message.count)
-            self.due += range(last + 1, last + 1 + message.count)
+            self.due += range(self.last + 1, self.last + 1 + message.count)
+            self.last += message.count
 
     def write(self, seconds: float = 0.5, code: str = "") -> None:
         """The engine ends the next candidate, and its run when there is none left."""
