@@ -5,12 +5,14 @@
 ``-n`` answers are generated; then as many fresh candidates and one repair of each answer, once as one batch and once as
 passes of their own (the fresh ones, then repair by repair), in turns. *known*: the answers were generated just before,
 as in a search; *cold*: the engine has forgotten them. Both ways give the same texts, which is checked; given are the
-seconds of each way and, repetition by repetition, separate / together.
+seconds of each way and, repetition by repetition, separate / together; of the clock, and of the processor's time, which
+others disturb less.
 """
 
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +30,7 @@ from engine.contract import CandidateFinished, ModelChoice, Request, RunFinished
 
 FAILED = "The code above fails this test:\n\n```\nassert f(0) == 1, where f(0) returned None\n```\n\nWrite it again."
 Texts = dict[int, str]
-Way = Callable[[OurEngine, Request], tuple[float, int, Texts]]
+Way = Callable[[OurEngine, Request], tuple[float, int, Texts]]  # seconds, tokens read, what was said
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -79,11 +81,14 @@ def measured_pair(engine: OurEngine, options: argparse.Namespace, at: int, scene
         engine.rest()
         if scene == "known":
             engine.run(answers)
+        before = time.process_time()
         found[f"{name}_s"], found[f"{name}_read"], texts = way(engine, request)
+        found[f"{name}_cpu_s"] = time.process_time() - before
         answered.append(texts)
     if answered[0] != answered[1]:
         raise SystemExit("The two ways gave different texts.")
-    return found | {"ratio": found["separate_s"] / found["together_s"]}
+    ratios = {"ratio": "s", "cpu_ratio": "cpu_s"}
+    return found | {name: found[f"separate_{unit}"] / found[f"together_{unit}"] for name, unit in ratios.items()}
 
 
 def together(engine: OurEngine, request: Request) -> tuple[float, int, Texts]:
@@ -111,15 +116,20 @@ def texts_of(engine: OurEngine, request: Request) -> tuple[float, int, Texts]:
 
 
 def table(pairs: Sequence[dict[str, Any]]) -> list[str]:
-    lines = ["| answers | together, s | separate, s | separate / together | tokens read |", "|---|---|---|---|---|"]
+    lines = ["| answers | together, s | separate, s | separate / together | the same, processor | tokens read |"]
+    lines.append("|---|---|---|---|---|---|")
     for scene in ("known", "cold"):
         own = [pair for pair in pairs if pair["scene"] == scene]
-        ratios = sorted(pair["ratio"] for pair in own)
         times = [f"{median(pair[f'{way}_s'] for pair in own):.2f}" for way in ("together", "separate")]
         read = [f"{median(pair[f'{way}_read'] for pair in own):.0f}" for way in ("together", "separate")]
-        spread = f"{median(ratios):.2f} ({ratios[0]:.2f}-{ratios[-1]:.2f})"
-        lines.append(f"| {scene} | {times[0]} | {times[1]} | {spread} | {read[0]} and {read[1]} |")
+        spreads = [spread([pair[name] for pair in own]) for name in ("ratio", "cpu_ratio")]
+        lines.append(f"| {scene} | {' | '.join(times + spreads)} | {read[0]} and {read[1]} |")
     return lines
+
+
+def spread(ratios: Sequence[float]) -> str:
+    """Median, least and greatest."""
+    return f"{median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})"
 
 
 if __name__ == "__main__":

@@ -160,8 +160,13 @@ def test_a_follow_up_goes_on_from_the_answer_behind_an_opening(target):
 @pytest.mark.parametrize("drafter", ["none", "draft-model"])
 def test_reading_stops_between_two_pieces(target, draft, monkeypatch, drafter):
     monkeypatch.setattr("engine.sampler.ragged_model.PREFILL_CHUNK", 4)
-    pieces = sum(map(len, {tuple(own) for own in OPENINGS.values()})) // 4 * (2 if drafter == "draft-model" else 1)
-    for stop_at in range(1, pieces, 3):
+    looks, opened = [], open_decoder(target, drafter=drafter, draft=draft)
+    last = opened.target.prefill(PROMPT)
+    opened.drafter.begin(PROMPT, lambda done: True)
+    assert opened.join(rows_with({9: []}), last)
+    assert opened.join(rows_with(OPENINGS), last, lambda: looks.append(0) is None)
+    assert len(looks) > (16 if drafter == "draft-model" else 8)
+    for stop_at in range(1, len(looks) + 1, 3):
         decoder = open_decoder(target, drafter=drafter, draft=draft)
         last = decoder.target.prefill(PROMPT)
         decoder.drafter.begin(PROMPT, lambda done: True)
