@@ -158,7 +158,7 @@ def test_repairs_are_seen_as_they_are_written(failing: Stage) -> None:
     assert (failing.window.page.number, failing.window.page.way) == (2, CODE)
     play(failing)
     assert len(failing.controller.run.candidates) == 3 + BATCH  # type: ignore[union-attr]
-    assert list(offers(failing))[0] == "Go on until one passes"  # once more, for none of them passed
+    assert next(iter(offers(failing))) == "Go on until one passes"  # once more, for none of them passed
     assert failing.window.notice.sentence == f"None of the {3 + BATCH} candidates passed the tests."
 
 
