@@ -156,7 +156,7 @@ def test_kill_9_loses_no_candidate_that_was_told_of(home: Path) -> None:
 @pytest.mark.parametrize("word", ["\udcff", "%", "'"])
 def test_odd_words_are_found_nowhere(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["history", word, "--limit", str(10**30)]) == 0
-    assert capsys.readouterr().err.startswith("No run holds ")
+    assert capsys.readouterr().err.startswith("No run contains ")
 
 
 def test_a_candidate_is_of_a_run_that_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -140,7 +140,7 @@ class TestPanel:
             assert "choose Use again first" in on.window.actions_by_id[action].toolTip()
         assert on.window.actions_by_id["save"].isEnabled()
         assert on.window.actions_by_id["generate"].isEnabled()
-        assert "Write f." in on.controller.history._strip._words.text()
+        assert "Write f" in on.controller.history._strip._words.text()
 
     def test_use_again_and_go_on(self, on_past: Stage, qtbot: QtBot) -> None:
         on, panel = on_past, opened_panel(on_past, qtbot, 2)
