@@ -38,7 +38,6 @@ class RaggedModel:
 
     note = ""
     is_asynchronous = False  # a step that was asked for goes on by itself, and the host is free meanwhile
-    tokens_read = 0  # of prompts and openings, so far
     has_kernels = False  # verdicts over its logits are reached by the device's kernels
 
     def __init__(
@@ -46,6 +45,7 @@ class RaggedModel:
     ):
         self.module, self.vocabulary, self.packed, self._cache_dtype = module, vocabulary, packed, cache_dtype
         self.device = next(module.parameters()).device
+        self.tokens_read = 0  # of prompts and openings, so far
         if self.device.type == "cpu":
             # In float32, too, a row says what it says alone: torch's products and activations round by the batch.
             make_rows_independent(compile_elementwise(module))
