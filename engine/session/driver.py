@@ -147,6 +147,8 @@ class RunDriver:
         """
         assert self.run.ended, "a run that goes on is ended first"
         self._before = list(self.run.decisions)
+        if not self.legs:  # a run of the past, or a file: loading a model is no part of it
+            self._started_at = self._clock() - elapsed_s(self.run)
         if search is not None:
             search.resume(self.run, self._now_s)
             search.wish(fix)

@@ -114,6 +114,15 @@ def test_its_times_go_on_where_they_ended(killed: Run) -> None:
     assert killed.decisions[-1]["at_s"] == pytest.approx(stood_at)
 
 
+def test_what_passes_between_opening_and_going_on_is_no_part_of_it(killed: Run) -> None:
+    """A model is loaded in between."""
+    stood_at, desk = elapsed_s(killed), Desk(killed, began=1000.0)
+    desk.now += 30.0
+    desk.perform(desk.driver.go_on(fresh_of(killed)))
+    desk.write(4)
+    assert killed.candidates[4].finished_s == stood_at + 1.0
+
+
 def test_the_budget_counts_from_now_on(killed: Run) -> None:
     search = fresh_of(killed, Budget(candidates=10, seconds=5.0))
     desk = Desk(killed, began=1000.0)
