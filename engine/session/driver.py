@@ -25,10 +25,8 @@ from engine.contract import (
 )
 from engine.runner.protocol import (
     Answer,
-    CancelTests,
     ConsentNeeded,
     Isolation,
-    RunTests,
     TestFinished,
     TestProgress,
     TestStarted,
@@ -38,17 +36,15 @@ from engine.runner.verdicts import Verdict
 from engine.session.arms import REPAIR, Proposal
 from engine.session.batches import openings_of, repairs_of_each
 from engine.session.candidate import ONCE, Candidate, Origin
-from engine.session.checked_tests import check
-from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
+from engine.session.candidate_tests import CandidateTests
+from engine.session.effects import Effect, FirstPass, RefusedTests, TestPolicy
 from engine.session.legs import Leg
 from engine.session.resume import elapsed_s
 from engine.session.run import NO_OTHERS, Run
 from engine.session.search import Decision, Search
-from engine.session.states import IN_TEST, RunState
+from engine.session.states import RunState
 from engine.session.turns import fix
 from engine.session.unfinished import Owed, owed
-
-_ENOUGH = 3  # tests in a row without a verdict: one may be an accident
 
 
 class RunDriver:
@@ -75,14 +71,8 @@ class RunDriver:
         self.run = run
         self.legs: list[Leg] = []
         self._policy = policy
-        self._tests = tests or (lambda: run.tests)
-        self._consents = set[str]() if consents is None else consents
-        self._environment = environment
+        self._tests = CandidateTests(run, policy, tests, consents, environment)
         self._clock, self._started_at = clock, clock()
-        self._all = self._none = False  # of this run is tested, whatever the policy says
-        self._waiting: list[int] = []  # candidates whose tests need consent
-        self._question = ""  # the kind that was asked for
-        self._refused = ""  # tests that cannot be used, which the user has been told of
         self._search = search
         self._before: list[dict[str, Any]] = []  # decisions of earlier searches and repairs
         self._proposal: Proposal | None = None  # whose model is being loaded
@@ -97,7 +87,7 @@ class RunDriver:
     @property
     def testing(self) -> bool:
         """Some candidate is in test, or waits for it."""
-        return any(candidate.test_state in IN_TEST for candidate in self.run.candidates.values())
+        return self._tests.under_way
 
     @property
     def over(self) -> bool:
@@ -155,7 +145,8 @@ class RunDriver:
         self._owed = owed(self.run)
         for part in self._owed:
             self.run.retake(part.request)
-        self._none, self._went_on, self._leg_open = False, True, False
+        self._tests.declined = False
+        self._went_on, self._leg_open = True, False
         self.run.state = RunState.STOPPED  # whatever ended it before
         if search is None:
             return (self._hand_over() if self._wanted else []) + self._go_on()
@@ -198,7 +189,7 @@ class RunDriver:
 
         Tests other than the run's void its verdicts.
         """
-        self._all, self._none, self._refused = True, False, ""
+        self._tests.ask_for_all()
         return self._hand_over()
 
     def policy_changed(self) -> list[Effect]:
@@ -207,18 +198,13 @@ class RunDriver:
 
     def cancel_tests(self) -> list[Effect]:
         """End every test at once; candidates without a verdict are *not run* again."""
-        self._all, self._waiting = False, []
-        return [CancelTests(name) for name in self.run.forget_queued_tests()]
+        return self._tests.cancel()
 
     def answer_consent(self, given: bool) -> list[Effect]:
         """To the last ConsentQuestion. After a no nothing is tested any more until the user asks for it."""
-        waiting, self._waiting = self._waiting, []
         if not given:
-            self._none = True
             self._end_search()
-            return self.cancel_tests()
-        self._consents.add(self._question)
-        return [self._test(number) for number in waiting]
+        return self._tests.answer_consent(given)
 
     # What the engine and the test runner say.
 
@@ -243,26 +229,20 @@ class RunDriver:
         number = None if isinstance(answer, Isolation) else self.run.number_of(answer.id)
         if number is None:
             return []
-        candidate = self.run.candidates[number]
         match answer:
-            case TestStarted():
-                self.run.test_progress(number, 0, answer.total)
-            case TestProgress():
-                self.run.test_progress(number, candidate.tests_done + 1, candidate.tests_total)
+            case TestStarted() | TestProgress():
+                self._tests.note(number, answer)
             case TestFinished():
                 return self._verdict(number, answer.report) + self._go_on()
             case ConsentNeeded():
-                return self._consent_needed(number, answer)
+                return self._tests.need_consent(number, answer)
         return []
 
     # What follows.
 
     @property
     def _wanted(self) -> bool:
-        """Whether candidates are tested without being asked for; never what a stop has cut off a moment ago."""
-        policy = self._policy()
-        wanted = policy.as_finished or policy.stop_at_first_pass or self._all or self.searching
-        return wanted and not self._none and self.run.state != RunState.STOPPING
+        return self._tests.wanted(self.searching)
 
     def _generate(self, request: Request) -> list[Effect]:
         self.legs.append(Leg(request, self.run.provenance))
@@ -276,33 +256,13 @@ class RunDriver:
             self.run.decisions = self._before + [decision.to_dict() for decision in self._search.decisions]
 
     def _hand_over(self) -> list[Effect]:
-        tests = self._tests()
-        if not tests.strip():
-            return []
-        if objection := check(tests).objection:
-            again, self._refused = tests == self._refused, tests
+        if self._tests.objection:
             self._end_search()
-            return [] if again else [RefusedTests(objection)]
-        self._refused = ""
-        effects: list[Effect] = []
-        if tests != self.run.tests:
-            self._waiting = []
-            effects += [CancelTests(name) for name in self.run.change_tests(tests)]
-        return effects + [self._test(number) for number in self.run.next_to_test()]
-
-    def _test(self, number: int) -> RunTests:
-        return RunTests(
-            self.run.queue_test(number),
-            self.run.candidates[number].code,
-            self.run.tests,
-            consent="consent" in self._consents,
-            same_process="same_process" in self._consents,
-            environment=self._environment,
-        )
+        return self._tests.hand_over()
 
     def _verdict(self, number: int, report: Report) -> list[Effect]:
         self.run.record(number, report, self._clock() - self._started_at)
-        if self._search is not None and report.verdict == Verdict.INFRA and self._no_test_says_anything:
+        if self._search is not None and report.verdict == Verdict.INFRA and self._tests.give_no_verdict:
             return [RefusedTests(report.why), *self.stop()]
         to_stop = self._policy().stop_at_first_pass or self.searching
         if not (to_stop and self.run.candidates[number].passed):
@@ -312,21 +272,6 @@ class RunDriver:
             return [FirstPass(number, stopped=False)]
         self.run.stop()
         return [Cancel(self.run.name), FirstPass(number, stopped=True)]
-
-    @property
-    def _no_test_says_anything(self) -> bool:
-        """Whatever is tested, there is no verdict on it: more candidates would not tell more."""
-        reports = [c.report for c in self.run.candidates.values() if c.report is not None]
-        return len(reports) >= _ENOUGH and all(report.verdict == Verdict.INFRA for report in reports)
-
-    def _consent_needed(self, number: int, answer: ConsentNeeded) -> list[Effect]:
-        if answer.kind in self._consents:
-            return [self._test(number)]
-        self._waiting.append(number)
-        if len(self._waiting) > 1:
-            return []
-        self._question = answer.kind
-        return [ConsentQuestion(answer.kind, answer.sentence)]
 
     # Until one passes.
 
@@ -360,8 +305,7 @@ class RunDriver:
         if self.testing:
             return []  # its verdict may be the pass
         self._leg_ended(search)
-        failed = run.state == RunState.FAILED
-        proposal = None if failed else self._again(search) or search.next(run, self._now_s)
+        proposal = self._next(search) if run.state != RunState.FAILED else None
         if proposal is None:
             self._end_search()
             return []
@@ -422,10 +366,10 @@ class RunDriver:
             search.withdraw(lost)
             search.leg_ended(self._now_s - self._leg_began_s, len(self._of_this_leg()))
 
-    def _again(self, search: Search) -> Proposal | None:
-        """The next part of what an earlier end has cut off."""
+    def _next(self, search: Search) -> Proposal | None:
+        """What an earlier end has cut off comes before anything new."""
         if not self._owed:
-            return None
+            return search.next(self.run, self._now_s)
         part = self._owed.pop(0)
         return search.again(part.origin, part.request, self._now_s)
 
@@ -448,9 +392,11 @@ class RunDriver:
             self.run.provenance = replace(self.run.provenance, choice=search.ladder[proposal.model].choice, ready=event)
             return self._follow(proposal)
         search.give_up_model(proposal.model)
-        again = search.next(self.run, self._now_s)
+        if proposal.request.first_candidate in self.run.candidates:  # it was owed, and another model can write it
+            self._owed.insert(0, Owed(proposal.origin, proposal.request))
+        again = self._next(search) if search.ladder else None
         if again is None:
-            self._search = None
+            self._end_search()
             return []
         self._proposal = again  # the engine may have let go of what was loaded before
         return [Load(search.ladder[again.model].choice)]

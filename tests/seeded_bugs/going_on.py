@@ -88,7 +88,7 @@ BUGS = (
     Bug(
         "search-blind",
         "a search goes on though its tests say nothing",
-        "engine/session/driver.py",
+        "engine/session/candidate_tests.py",
         "return len(reports) >= _ENOUGH and",
         "return len(reports) > 99 and",
         ("tests/engine/session/test_search.py", "-k", "verdict"),

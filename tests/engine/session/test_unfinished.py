@@ -336,3 +336,32 @@ def test_candidates_that_never_began_leave_the_history(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "history.sqlite")
     assert sorted(journal.load(id).run.candidates) == [1, 2]
     journal.close()
+
+
+def a_search_cut_off_by_the_larger_model() -> Run:
+    """Two were asked of it, in different words, when the program was killed."""
+    run = Run("r", Request("write f", 7, 2), "assert f() == 2")
+    for number, arm in ((1, FRESH), (2, "told")):
+        run.candidates[number].origin = Origin(arm, LARGE.title)
+    run.apply(RunFinished("r", "stopped"))
+    return run
+
+
+def test_what_is_owed_is_written_by_another_model_where_its_own_cannot_be_loaded() -> None:
+    world = Machine(Budget(2), (SMALL, LARGE), (FRESH,), past=a_search_cut_off_by_the_larger_model())
+    assert isinstance(world.sent[-1], Load)
+    world.perform(world.driver.engine_event(LoadFailed("no memory")))
+    while world.step():
+        pass
+    assert world.driver.over
+    assert sorted(world.numbers_asked) == [1, 2]
+    assert [world.run.candidates[number].state for number in (1, 2)] == ["done", "done"]
+
+
+def test_a_search_ends_where_no_model_can_be_loaded() -> None:
+    world = Machine(Budget(2), (SMALL, LARGE), (FRESH,), past=a_search_cut_off_by_the_larger_model())
+    for _ in range(2):
+        assert not world.driver.over
+        world.perform(world.driver.engine_event(LoadFailed("no memory")))
+    assert world.driver.over
+    assert world.numbers_asked == []
