@@ -348,6 +348,15 @@ class TestDamage:
         assert journal._db.execute("SELECT star FROM runs").fetchone()[0] == 7
         journal.close()
 
+    def test_a_new_file_that_another_process_is_just_making_is_waited_for(self, file: Path) -> None:
+        file.parent.mkdir()
+        other = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("CREATE TABLE begun (column)")
+        threading.Timer(0.2, other.execute, ["ROLLBACK"]).start()
+        opened(file).close()
+        other.close()
+
     def test_a_place_that_cannot_be_written(self, tmp_path: Path) -> None:
         (tmp_path / "data").write_text("a file")
         said: list[str] = []
