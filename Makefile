@@ -16,7 +16,7 @@ OLDEST := $(addprefix tests/engine/sampler/test_,architectures.py ragged_model.p
           $(addprefix $(LOSSLESS)::test_,a_row_that_joins_late_is_the_same a_draft_with_a_smaller_vocabulary \
           mean_log_probability_equals_a_teacher_forced_pass) \
           $(addprefix tests/engine/models/test_,chat.py chat_template.py checkpoint.py ends.py gguf_kinds.py infilling.py \
-          kinds.py loaded.py loader.py pairing.py shapes.py turns.py weight_only.py)
+          kinds.py loaded_model.py loader.py pairing.py shape_readers.py turns.py weight_only.py)
 
 .PHONY: run test check quick-tests test-oldest test-servers test-install lint setup screenshots bench pictures bench-peers \
         bench-picking bench-runner seeded-bugs verdicts clean

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-FOLDERS = ("app", "bassline", "benchmarks", "engine", "kernels", "main.py")
+FOLDERS = ("app", "benchmarks", "engine", "kernels", "main.py")
 
 # A part of a name, in small letters, and what to say instead. Those with capitals are whole names.
 NAMES = {

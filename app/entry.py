@@ -1,6 +1,6 @@
-"""From the first line of a process to the window or a command: the one way in, of a checkout and an installation.
+"""The start of the process, in a checkout and an installation: opens the window or runs a command.
 
-Nothing heavy is imported before streams and Ctrl-C have been looked after: the imports take seconds.
+Streams and Ctrl-C are set up before anything heavy is imported, because the imports take seconds.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""How this very program is called again: by the user in a shell, and by a menu entry."""
+"""The command that starts this program again: for the user's shell, and for a menu entry."""
 
 import os
 import shlex

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from engine.device import prepare_environment
+from engine.runner.verdicts import Outcome, Verdict
 
 prepare_environment()  # before torch is imported
 
@@ -133,7 +134,7 @@ def _answered(candidate: Candidate, shown: int) -> Answered:
 
 def _passed(candidate: Candidate, shown: int) -> int:
     results = candidate.report.tests[:shown] if candidate.report else ()
-    return sum(result.outcome == "passed" for result in results)
+    return sum(result.outcome == Outcome.PASSED for result in results)
 
 
 def _best_failing(run: Run, shown: int) -> Candidate | None:
@@ -148,13 +149,13 @@ def _first_failure(candidate: Candidate, shown: int) -> tuple[int, str]:
     """The first shown test that fails: its place among the checks, and its failing assert with values."""
     assert candidate.report is not None
     results = candidate.report.tests[:shown]
-    return next((at, r.why or r.outcome) for at, r in enumerate(results) if r.outcome != "passed")
+    return next((at, r.why or r.outcome) for at, r in enumerate(results) if r.outcome != Outcome.PASSED)
 
 
 def _fix(run: Run, start: Candidate, shown: int) -> Request:
     """What *Fix it* asks, with a failure that the user could have seen."""
     assert start.report is not None
-    seen = replace(start.report, verdict="fail", why=_first_failure(start, shown)[1])
+    seen = replace(start.report, verdict=Verdict.FAIL, why=_first_failure(start, shown)[1])
     run.candidates[start.number].report = seen
     request = replace(fix(run, start.number, seed=1), candidates=N)
     run.candidates[start.number].report = start.report

@@ -27,11 +27,11 @@ from typing import Any
 if "--dry" in sys.argv:
     os.environ["TRITON_INTERPRET"] = "1"  # read when triton is imported
 
-import torch
 
 from benchmarks.on_gpu import attention, decoding, exactness, passes, stock
 from benchmarks.on_gpu.stage import OverBudget, Stage, measure_ceilings
 from benchmarks.on_gpu.targets import targets
+from engine.backends import registry
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def _cut_short(number: int, frame: FrameType | None) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parse(arguments)
-    if not options.dry and not torch.cuda.is_available():
+    if not options.dry and registry.accelerators()[0].why_not_in_torch():
         print("This torch finds no GPU; --dry shows that the benchmark runs.", file=sys.stderr)
         return 2
     stage, end = Stage(options.dry), time.monotonic() + options.seconds
@@ -152,7 +152,7 @@ def facts(dry: bool) -> dict[str, str]:
             packages.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             packages.append(f"{name} missing")
-    device = "dry run on a CPU: figures mean nothing" if dry else torch.cuda.get_device_name()
+    device = "dry run on a CPU: figures mean nothing" if dry else registry.accelerators()[0].place()
     now = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     return {"device": device, "python": platform.python_version(), "packages": ", ".join(packages), "date": now}
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,11 +47,13 @@ class Problem:
 class SplitTests:
     """A problem's tests as a script of asserts, of which the first ``shown`` are the user's and the rest only judge.
 
-    All are shown where there is nothing to divide: a problem that is checked in a loop.
+    All are shown where there is nothing to divide: a problem that is checked in a loop. ``user``: the script without
+    those that only judge.
     """
 
     text: str
     shown: int
+    user: str
 
     @property
     def halved(self) -> bool:
@@ -65,11 +67,15 @@ def split(problem: Problem) -> SplitTests:
     asserts = [s for s in _asserts(checker.body) if not isinstance(s.test, ast.Constant)]
     helpers = [s for s in tree.body if isinstance(s, ast.FunctionDef) and s is not checker]
     if len(asserts) < 2:
-        return SplitTests(problem.tests, 1)
+        return SplitTests(problem.tests, 1, problem.tests)
     shown, unshown = asserts[::2], asserts[1::2]
     rest = [s for s in checker.body if not isinstance(s, ast.Assert)]
-    lines = [_named(s, problem.function) for s in (*helpers, *rest, *shown, *unshown)]
-    return SplitTests("\n".join(lines) + "\n", len(shown))
+    user, judging = (_script(part, problem.function) for part in ((*helpers, *rest, *shown), unshown))
+    return SplitTests(user + judging, len(shown), user)
+
+
+def _script(statements: Iterable[ast.stmt], function: str) -> str:
+    return "".join(_named(statement, function) + "\n" for statement in statements)
 
 
 def _asserts(body: Sequence[ast.stmt]) -> list[ast.Assert]:

@@ -18,6 +18,7 @@ from benchmarks.humaneval_problems import Problem, problems
 from engine.runner.client import RunnerClient
 from engine.runner.protocol import Answer, ConsentNeeded, RunTests, TestFinished
 from engine.runner.report import Report
+from engine.runner.verdicts import Verdict
 
 _PLAIN_S = 10.0
 _PAIRS = """
@@ -73,7 +74,7 @@ def reports(pairs: dict[str, tuple[str, str]]) -> dict[str, Report]:
         while len(found) < len(pairs):
             answer = answers.get()
             if isinstance(answer, ConsentNeeded):
-                found[answer.id] = Report("needs-in-process", "split", answer.sentence)
+                found[answer.id] = Report(Verdict.NEEDS_IN_PROCESS, "split", answer.sentence)
             elif isinstance(answer, TestFinished):
                 found[answer.id] = answer.report
     finally:
@@ -90,11 +91,13 @@ def main(arguments: list[str] | None = None) -> int:
     seconds = time.monotonic() - start
     mutants = {p.name: (solution, p.tests) for p in chosen if (solution := broken(p))}
     wrong = reports(mutants)
-    for found, verdict in ((right, "pass"), (wrong, "fail")):
+    for found, verdict in ((right, Verdict.PASS), (wrong, Verdict.FAIL)):
         for name, report in found.items():
             if report.verdict != verdict:
                 print(f"{name}: {report.verdict} instead of {verdict}: {report.why}")
-    passed, failed = (sum(r.verdict == v for r in f.values()) for f, v in ((right, "pass"), (wrong, "fail")))
+    passed, failed = (
+        sum(r.verdict == v for r in f.values()) for f, v in ((right, Verdict.PASS), (wrong, Verdict.FAIL))
+    )
     print(f"{passed} of {len(right)} right answers pass, {failed} of {len(wrong)} answers changed by one token fail")
     print(f"{seconds / max(len(right), 1):.2f} s for a right answer, with the boxes of this machine side by side")
     print(f"no change was found to break: {', '.join(p.name for p in chosen if p.name not in mutants) or 'none'}")

@@ -82,6 +82,7 @@ class LlamaCpp:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
+            self.close()
             raise BasslineError(f"The llama.cpp process has ended; run {self.program} by hand to see why.")
         answer: dict[str, Any] = json.loads(line)
         return answer

@@ -1,4 +1,4 @@
-"""What a figure was measured on, and whether the machine was quiet enough to believe it."""
+"""The machine that a figure was measured on, and whether it was idle enough to trust the figure."""
 
 import argparse
 import datetime

@@ -1,6 +1,6 @@
 """What does a model mostly write next? Counts n-grams in its answers to everyday prompts, for ``resources/ngrams``.
 
-    python -m benchmarks.ngrams [--model default] [--samples 12] [--answers FILE] OUT.npz
+    python -m benchmarks.ngrams [--model NAME] [--samples 12] [--answers FILE] OUT.npz
 
 The prompts are in ``ngram_prompts.txt``; none of them is one that a benchmark measures. Answers take an hour or so on
 two cores and are kept in FILE as they come, so that a run goes on where an earlier one ended. How far a guess can be

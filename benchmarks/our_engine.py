@@ -1,4 +1,4 @@
-"""Our sampler as a product uses it: on a thread of its own, asked and answering by messages."""
+"""Our sampler as the product uses it: on its own thread, driven by messages."""
 
 import queue
 import threading
@@ -16,6 +16,7 @@ from engine.contract import (
     Ready,
     Request,
     RunFinished,
+    RunOutcome,
     Sampling,
     Speculation,
 )
@@ -45,7 +46,7 @@ class OurEngine:
         events = self._until(RunFinished)
         finished = events[-1]
         assert isinstance(finished, RunFinished)
-        if finished.outcome != "finished":
+        if finished.outcome != RunOutcome.FINISHED:
             raise BasslineError(finished.reason or f"The run ended as {finished.outcome}.")
         return events
 

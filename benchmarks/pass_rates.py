@@ -21,6 +21,7 @@ from statistics import NormalDist, mean, stdev
 from typing import Any
 
 from engine.device import prepare_environment
+from engine.runner.verdicts import Verdict
 
 prepare_environment()  # before torch is imported
 
@@ -105,7 +106,7 @@ def ask(problem: Problem, engines: dict[str, OurEngine], options: argparse.Names
         codes[way] = [solution(event.text).code for event in sorted(ended, key=lambda event: event.candidate)]
     different = sorted({code for codes_of_way in codes.values() for code in codes_of_way})
     found = reports({str(at): (code, problem.tests) for at, code in enumerate(different)})
-    passed = {code: found[str(at)].verdict == "pass" for at, code in enumerate(different)}
+    passed = {code: found[str(at)].verdict == Verdict.PASS for at, code in enumerate(different)}
     return {way: [passed[code] for code in codes_of_way] for way, codes_of_way in codes.items()}
 
 

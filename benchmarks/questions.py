@@ -34,7 +34,7 @@ from benchmarks.machine import asked, facts, others_load  # noqa: E402
 from benchmarks.our_engine import OurEngine  # noqa: E402
 from benchmarks.pass_rates import difference  # noqa: E402
 from benchmarks.target_models import MEASURED  # noqa: E402
-from engine.contract import BasslineError, CandidateFinished, ModelChoice, Request, Sampling  # noqa: E402
+from engine.contract import BasslineError, CandidateFinished, CandidateState, ModelChoice, Request, Sampling  # noqa: E402
 from engine.elicitation import model_prompts, suggestions  # noqa: E402
 from engine.elicitation.answers import Answer  # noqa: E402
 from engine.elicitation.elicitation import Elicitation, Solution  # noqa: E402
@@ -154,7 +154,7 @@ def ranking(written: Written, elicitation: Elicitation | None) -> list[int]:
         [
             RankedCandidate(
                 n,
-                written.states[n - 1],
+                CandidateState(written.states[n - 1]),
                 alike[n],
                 written.logprobs[n - 1],
                 standing=standings[n].key if n in standings else (),

@@ -1,6 +1,6 @@
-"""Record real answers token by token, to be replayed on a machine that has not got the model.
+"""Record real answers token by token, to be replayed on a machine that does not have the model.
 
-    python -m benchmarks.record_traces [--model default] [--prompt roman edit lru] [-n 32] [--out benchmarks/traces]
+    python -m benchmarks.record_traces [--model NAME] [--prompt roman edit lru] [-n 32] [--out benchmarks/traces]
 
 Under coupled acceptance an answer is the same whatever was guessed ahead, so its tokens are all there is to replay: the
 real suffix drafter guesses, and a guess is accepted where the recorded answer says the same. A recording of 32

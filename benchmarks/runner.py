@@ -1,4 +1,4 @@
-"""What does it cost to run a candidate sealed, against plain pytest that trusts it?
+"""What does it cost to run a candidate in a sandbox, compared with plain pytest, which trusts it?
 
     python -m benchmarks.runner [--candidates 16] [--repeat 3]
 
@@ -20,6 +20,7 @@ from statistics import median
 from benchmarks.machine import QUIET, facts, others_load
 from engine.runner.client import RunnerClient
 from engine.runner.protocol import Answer, Isolation, RunTests, TestFinished
+from engine.runner.verdicts import Verdict
 
 _TESTS = "from solution import add\n" + "".join(
     f"def test_{n}():\n    assert add({n}, {n + 1}) == {2 * n + 1}\n" for n in range(10)
@@ -50,7 +51,7 @@ class TimedRunner:
         while left:
             answer = self._answers.get()
             if isinstance(answer, TestFinished):
-                assert answer.report.verdict == "pass", answer.report
+                assert answer.report.verdict == Verdict.PASS, answer.report
                 left -= 1
         return time.monotonic() - start
 

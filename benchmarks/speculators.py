@@ -1,6 +1,6 @@
 """Train the network that guesses what a model says next from its hidden states, for ``resources/speculators``.
 
-    python -m benchmarks.speculators [--model default] [--minutes 25] [--answers FOLDER] OUT.npz
+    python -m benchmarks.speculators [--model NAME] [--minutes 25] [--answers FOLDER] OUT.npz
 
 The prompts are those of ``ngram_prompts.txt`` and some hundred that the model makes up itself; none of them is one that
 a benchmark measures. Answers take half an hour or so on two cores and are kept in FOLDER as they come. The network

@@ -1,4 +1,4 @@
-"""Models for benchmarks: loaded without a word, and asked without an engine around them."""
+"""Models for benchmarks: loaded without progress output, and called without an engine around them."""
 
 from collections.abc import Callable
 from pathlib import Path

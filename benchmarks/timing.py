@@ -1,4 +1,4 @@
-"""One run in numbers, by the same arithmetic whoever ran it."""
+"""The figures of one run, computed the same way for every contender."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace

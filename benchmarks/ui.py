@@ -1,4 +1,4 @@
-"""Does the window keep its promises while candidates stream? The only benchmark that opens it.
+"""Does the window stay responsive while candidates stream? The only benchmark that opens it.
 
     python -m benchmarks.ui [--model default --pairs 10] [--seconds 8] [--json FILE]
 
@@ -35,6 +35,7 @@ from engine.contract import Emit, Engine, Event, Generate, ModelChoice, Request,
 from engine.device import prepare_environment
 from engine.runner.client import RunnerClient
 from engine.scripted import Script, ScriptedCandidate, ScriptedEngine
+from engine.session.states import RunState
 
 RATE = 1280  # tokens per second over all candidates
 PROBE_MS = 5
@@ -115,7 +116,7 @@ class Window:
 
     @property
     def generating(self) -> bool:
-        return self.controller.run is not None and self.controller.run.state == "generating"
+        return self.controller.run is not None and self.controller.run.state == RunState.GENERATING
 
     @property
     def ended(self) -> bool:

@@ -4,6 +4,7 @@ Modules log with ``logging.getLogger(__name__)``; without ``--log`` nothing is w
 code are wrapped in ``Text``, which gives their length alone unless the user asked for more.
 """
 
+import contextlib
 import logging
 import os
 import platform
@@ -41,8 +42,28 @@ def start_in_child() -> None:
             pass
 
 
+class _LogFile(logging.FileHandler):
+    """Whatever is logged can be written; where the disk cannot take it, one sentence says so, and the log ends."""
+
+    def __init__(self, path: Path):
+        super().__init__(path, encoding="utf-8", errors="backslashreplace")  # appends: each line is one write
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+            return
+        self.addFilter(lambda record: False)
+        with contextlib.suppress(OSError):
+            print(f"bassline: The log {self.baseFilename} ends here: {error.strerror or error}.", file=sys.stderr)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # what is left in its buffer finds no room either
+            super().close()
+
+
 def _open(path: Path) -> None:
-    handler = logging.FileHandler(path, encoding="utf-8")  # appends: each line is one write
+    handler = _LogFile(path)
     handler.setFormatter(logging.Formatter(_FORMAT))
     for name in (*_OURS, *_LIBRARIES):
         logger = logging.getLogger(name)

@@ -26,10 +26,13 @@ from engine.contract import (
     PromptProgress,
     Ready,
     RunFinished,
+    RunOutcome,
     RunStarted,
     StepDone,
+    StopReason,
     TextAdded,
 )
+from engine.contract.states import LEFT_BY, STATE_AFTER
 
 
 class Clock(Protocol):
@@ -149,14 +152,11 @@ class _Performance:
         self.emit(RunStarted(self.run, self.prompt_tokens, numbers, self.request.seed))
         self.played = dict.fromkeys(numbers, 0)
         outcome = self._read_prompt()
-        while outcome == "finished" and self.active():
+        while outcome == RunOutcome.FINISHED and self.active():
             outcome = self._step()
         for number in self.active():
-            state, reason = ("cut", "budget") if outcome == "budget" else ("stopped", "cancelled")
-            if outcome == "failed":
-                state, reason = "failed", "error"
-            self._finish(number, state, reason)
-        failed = outcome == "failed"
+            self._finish(number, LEFT_BY[outcome])
+        failed = outcome == RunOutcome.FAILED
         reason, kind = (self.engine.script.run_failure, self.engine.script.failure_kind) if failed else ("", "")
         self.emit(RunFinished(self.run, outcome, self._metrics(), reason, kind=kind))
 
@@ -166,23 +166,23 @@ class _Performance:
     def _now(self) -> float:
         return self.engine.clock.now() - self.start
 
-    def _read_prompt(self) -> str:
+    def _read_prompt(self) -> RunOutcome:
         total = self.engine.script.prompt_steps
         for done in range(1, total + 1):
             self.engine.clock.sleep(self.engine.script.step_s)
             self.emit(PromptProgress(self.run, done * self.prompt_tokens // total, self.prompt_tokens))
             if self._stopped():
-                return "stopped"
-        return "finished"
+                return RunOutcome.STOPPED
+        return RunOutcome.FINISHED
 
-    def _step(self) -> str:
+    def _step(self) -> RunOutcome:
         self.engine.clock.sleep(self.engine.script.step_s)
         if self._stopped():
-            return "stopped"
+            return RunOutcome.STOPPED
         if self.request.time_budget_s is not None and self._now() >= self.request.time_budget_s:
-            return "budget"
+            return RunOutcome.BUDGET
         if self.engine.script.run_failure and self.steps >= 3:
-            return "failed"
+            return RunOutcome.FAILED
         self.steps += 1
         self.most_at_once = max(self.most_at_once, len(self.active()))
         for number in self.active():
@@ -192,34 +192,38 @@ class _Performance:
                 self.played[number] += 1
                 self.emit(TextAdded(self.run, number, script.chunks[chunk], self.played[number], self._now()))
             if self.played[number] >= self.request.sampling.max_tokens:
-                self._finish(number, "cut", "length")
+                self._finish(number, StopReason.LENGTH)
             elif self.played[number] == len(script.chunks):
-                self._finish(number, *(("failed", "error") if script.fails else ("done", "stop")))
+                self._finish(number, StopReason.ERROR if script.fails else StopReason.STOP)
         tokens = sum(self.played.values())
         self.emit(StepDone(self.run, self.steps, tokens, tokens, tokens * 3 // 4, len(self.active()), self._now()))
-        return "finished"
+        return RunOutcome.FINISHED
 
     def _stopped(self) -> bool:
         for message in self.engine.mailbox.during(self.run):
             if isinstance(message, Add):
-                first = len(self.played) + 1
+                first = max(self.played) + 1
                 self.played |= dict.fromkeys(range(first, first + message.count), 0)
             elif isinstance(message, Cancel) and message.candidate is None:
                 return True
             elif isinstance(message, Cancel) and message.candidate in self.active():
-                self._finish(message.candidate, "stopped", "cancelled")
+                self._finish(message.candidate, StopReason.CANCELLED)
         return False
 
     def _script(self, number: int) -> ScriptedCandidate:
         return self.engine.script.candidates[(number - 1) % len(self.engine.script.candidates)]
 
-    def _finish(self, number: int, state: str, stop_reason: str) -> None:
+    def _finish(self, number: int, stop_reason: StopReason) -> None:
         script, tokens = self._script(number), self.played[number]
         self.finished_at[number] = self._now()
         text = "".join(script.chunks[:tokens])
         counts = (tokens, tokens, tokens * 3 // 4)
         logprob = script.mean_logprob if tokens else None
-        self.emit(CandidateFinished(self.run, number, state, stop_reason, text, *counts, logprob, self._now()))
+        self.emit(
+            CandidateFinished(
+                self.run, number, STATE_AFTER[stop_reason], stop_reason, text, *counts, logprob, self._now()
+            )
+        )
 
     def _metrics(self) -> Metrics:
         total, tokens = self._now(), sum(self.played.values())

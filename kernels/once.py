@@ -1,4 +1,4 @@
-"""A cache that several threads may ask at once: what two engines need at the same moment is made one time."""
+"""A cache that several threads may ask at once: what two engines need at the same moment is made only once."""
 
 import functools
 import threading

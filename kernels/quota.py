@@ -1,4 +1,4 @@
-"""How many processors this process may really use: a container often has all of them in view, and a share in time.
+"""How many processors this process may really use: a container often sees all of them but gets a share of their time.
 
 A control group's quota says for how long, in every period, its processes may compute; who runs more threads than that
 is stopped until the next period. Both versions of control groups, wherever this process stands in them. No torch.

@@ -188,7 +188,7 @@ class ThreadPool:
             self._serve()
             call = threading.Event()
             self._asleep.append(call)
-            if not self._board[24]:  # whoever ends the team after this look finds the call
+            if not self._board[24]:  # whoever ends the pool after this look finds the call
                 call.wait()
 
 

@@ -1,4 +1,4 @@
-"""What may be written on the command line, and the request it means."""
+"""The options of the command line, and the request that they make."""
 
 import argparse
 import secrets
@@ -10,12 +10,14 @@ from app.cli.desktop_entry import add_desktop_entry
 from app.cli.doctor import add_doctor
 from app.cli.history import add_history
 from app.cli.models import add_models
+from app.cli.options import add_budget, add_comparison, add_consent, add_model, add_results, add_speculation
 from app.cli.output import put
+from app.cli.parameters import add_parameter
 from app.cli.sampling import add_sampling, ladder_of, sampling_of
 from app.cli.servers import add_servers
-from engine.contract import ModelChoice, Request, Speculation
-from engine.contract.request import GOALS, PRECISIONS
-from engine.sampler.names import DRAFTERS, POLICIES, RULES
+from engine.contract import BadRequest, ModelChoice, Request, Speculation
+from engine.contract.parameters import CANDIDATES, MODEL, REQUEST, SPECULATION, carried_by
+from engine.sampler.names import POLICIES
 from engine.session.arms import Budget
 from engine.session.servers import find
 
@@ -32,18 +34,37 @@ examples:
   bassline generate "Write a Python function add(a, b)." -n 8 --tests tests.py --export out/
   bassline generate --prompt-file prompt.md --json > run.json
   bassline generate "anything" --model scripted      try it without a model
+  bassline fix add.py --tests tests.py --in-place    until the tests pass
   bassline test --solution add.py --tests tests.py
 
-All data (models, settings) lives in the folder that BASSLINE_HOME names, if it is set."""
+If BASSLINE_HOME is set, all data (models, settings, history) is kept in that folder."""
 
 _GENERATE = """\
 Prints the code of the best candidate on stdout and everything else on stderr.
 
 exit code:
   0    a candidate passes the tests (without tests: at least one wrote some code)
-  1    none does
+  1    no candidate does
   2    the request cannot be met; a message says why
   130  Ctrl-C; what was there by then is printed and exported"""
+
+_FIX = """\
+Goes on until a correction passes the tests, or --max-candidates or --time-budget is reached.
+
+  fix FILE --tests T      a file of yours; it stays as it is unless --in-place is given
+  fix RUN CANDIDATE       a candidate of the history: its corrections join the run
+  fix RUN                 its best failing candidate
+
+The tests may import FILE by its own name, as in "from slugs import slug" for slugs.py.
+Prints the best code on stdout and everything else on stderr. A file that is called 12 is written ./12.
+
+exit code: 0 a candidate passes the tests, 1 none does, 2 the request cannot be met, 130 Ctrl-C"""
+
+_RESUME = """\
+Goes on with a run of the history that was stopped, was killed or found nothing, until a candidate
+passes: with the model, the prompt and the seed that it has. The budget counts from now.
+
+exit code: 0 a candidate passes the tests, 1 none does, 2 the request cannot be met, 130 Ctrl-C"""
 
 _TEST = """\
 Runs the tests on one file, in the same box as the candidates of a model.
@@ -78,6 +99,8 @@ def parser(program: str = "bassline") -> argparse.ArgumentParser:
     top.add_argument("--demo", action="store_true", help="open the window with recorded answers instead of a model")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
     _add_generate(commands)
+    _add_fix(commands)
+    _add_resume(commands)
     _add_test(commands)
     add_models(commands)
     add_history(commands)
@@ -94,10 +117,10 @@ def _add_log(command: argparse.ArgumentParser, default: Any = None) -> None:
     """Before the command's name as behind it; ``default`` SUPPRESS: what stood before it stays."""
     log = command.add_argument_group("log")
     log.add_argument(
-        "--log", type=Path, default=default, metavar="FILE", help="append what is decided, and why, to this file"
+        "--log", type=Path, default=default, metavar="FILE", help="append to FILE what Bassline decides, and why"
     )
     log.add_argument(
-        "--log-text", action="store_true", default=default or False, help="prompts, answers and code as well"
+        "--log-text", action="store_true", default=default or False, help="include prompts, answers and code"
     )
 
 
@@ -107,32 +130,31 @@ def request_of(arguments: argparse.Namespace, prompt: str, suffix: str = "") -> 
     Raises BadRequest with a sentence when a value is out of range.
     """
     POLICIES.check(arguments.policy)
+    values = _values(arguments, REQUEST)
+    seed = secrets.randbelow(2**31) if arguments.seed is None else arguments.seed
+    goal = arguments.goal or ("first" if arguments.tests else "all")
     return Request(
         prompt=prompt,
-        seed=secrets.randbelow(2**31) if arguments.seed is None else arguments.seed,
-        candidates=arguments.candidates,
-        mode=arguments.mode,
-        system=arguments.system,
         sampling=sampling_of(arguments),
-        speculation=Speculation(
-            drafter=arguments.drafter,
-            policy=arguments.policy,
-            acceptance=arguments.acceptance,
-        ),
-        time_budget_s=arguments.time_budget,
+        speculation=Speculation(**_values(arguments, SPECULATION)),
         suffix=suffix,
         overrides=ladder_of(arguments),
-        goal=arguments.goal or ("first" if arguments.tests else "all"),
-        width=arguments.width,
+        **{**values, "seed": seed, "goal": goal},
     )
+
+
+def _values(arguments: argparse.Namespace, part: str) -> dict[str, Any]:
+    return {parameter.name: getattr(arguments, parameter.name) for parameter in carried_by(part)}
 
 
 def budget_of(arguments: argparse.Namespace) -> Budget | None:
     """What may be spent until one passes; None for a run that asks once. Raises BadRequest."""
     if not arguments.until_pass:
+        if arguments.max_candidates is not None:
+            raise BadRequest("--max-candidates is for a run that goes on until one passes; add --until-pass.")
         return None
-    seconds = Budget.seconds if arguments.time_budget is None else arguments.time_budget
-    return Budget(arguments.max_candidates, seconds)
+    seconds = Budget.seconds if arguments.time_budget_s is None else arguments.time_budget_s
+    return Budget(Budget.candidates if arguments.max_candidates is None else arguments.max_candidates, seconds)
 
 
 def choice_of(arguments: argparse.Namespace) -> ModelChoice:
@@ -140,8 +162,7 @@ def choice_of(arguments: argparse.Namespace) -> ModelChoice:
     server = find(arguments.server) if arguments.server else None
     return ModelChoice(
         model=server.model if server and arguments.model == ModelChoice.model else arguments.model,
-        draft=arguments.draft,
-        precision=arguments.precision,
+        **_values(arguments, MODEL),
         device=arguments.device,
         offline=arguments.offline,
         server=server.address if server else "",
@@ -152,22 +173,15 @@ def choice_of(arguments: argparse.Namespace) -> ModelChoice:
 def _add_generate(commands: "argparse._SubParsersAction[_Parser]") -> None:
     command = commands.add_parser(
         "generate",
-        help="write candidates for a prompt and let tests pick",
-        description="Write candidates for a prompt and let tests pick.",
+        help="write candidates for a prompt and pick one by your tests",
+        description="Write candidates for a prompt and pick one by your tests.",
         epilog=_GENERATE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     command.add_argument("prompt", nargs="?", help="what the code should do; - reads it from stdin")
     command.add_argument("--prompt-file", metavar="FILE", help="read the prompt from a file; - is stdin")
-    command.add_argument(
-        "-n",
-        "--candidates",
-        type=int,
-        default=Request.candidates,
-        metavar="N",
-        help=_default(Request.candidates, "how many candidates"),
-    )
+    add_parameter(command, CANDIDATES, "-n")
     command.add_argument("--tests", type=Path, metavar="FILE", help="tests in Python: bare asserts or a pytest file")
     command.add_argument(
         "--stop-at-first-pass", action="store_true", help="stop the others when a candidate passes its tests"
@@ -175,121 +189,90 @@ def _add_generate(commands: "argparse._SubParsersAction[_Parser]") -> None:
     command.add_argument(
         "--until-pass",
         action="store_true",
-        help="go on until a candidate passes its tests: further candidates, repairs of the best failing one, the next "
-        "larger model that is here; ends at --max-candidates or --time-budget",
+        help="keep going until a candidate passes its tests, with further candidates, repairs of the best failing one "
+        "and the next larger model on this computer; stops at --max-candidates or --time-budget",
     )
-    command.add_argument(
-        "--max-candidates",
-        type=int,
-        default=Budget.candidates,
-        metavar="N",
-        help=_default(Budget.candidates, "the most candidates of --until-pass"),
-    )
-    _add_comparison(command)
-    command.add_argument("--export", metavar="FOLDER", help="save all candidates, the tests and result.json there")
-    command.add_argument("--no-history", action="store_true", help="do not keep this run in the history")
-    command.add_argument("--overwrite", action="store_true", help="let --export replace an earlier run in that folder")
-    command.add_argument("--json", action="store_true", help="print the run as one JSON object instead of the code")
-    command.add_argument(
-        "--progress",
-        choices=("auto", "jsonl", "none"),
-        default="auto",
-        help="what stderr shows meanwhile; jsonl: one event a line",
-    )
-    _add_consent(command)
+    add_budget(command)
+    add_comparison(command)
+    command.add_argument("--fix", metavar="FILE", help="correct this file instead: the same as 'fix FILE'")
+    add_results(command)
+    add_consent(command)
     add_sampling(command)
-    _add_speculation(command)
-    _add_model(command)
+    add_speculation(command)
+    add_model(command)
 
 
-def _add_comparison(command: argparse.ArgumentParser) -> None:
-    group = command.add_argument_group("comparing candidates (they are run, in the same boxes as for tests)")
-    group.add_argument(
-        "--compare",
-        action="store_true",
-        help="call all candidates with the same inputs and rank by what they do; --json then lists the groups and the "
-        "inputs that split them",
+def _add_fix(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    command = commands.add_parser(
+        "fix",
+        help="correct a file, or a candidate of an earlier run, until its tests pass",
+        description="Correct a file, or a candidate of an earlier run, until its tests pass.",
+        epilog=_FIX,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
-    group.add_argument(
-        "--ask",
-        action="store_true",
-        help="the same, and ask on the terminal which result is right where candidates differ; answers become tests, "
-        "which are added to --tests or, where there are none, judge this run",
+    command.add_argument("target", nargs="+", metavar="TARGET", help="FILE, - for stdin, RUN, or RUN CANDIDATE")
+    command.add_argument("--tests", type=Path, metavar="FILE", help="the tests; those of the run unless given")
+    command.add_argument("--prompt", metavar="TEXT", help="what the file is for, in words; it helps the model")
+    command.add_argument(
+        "--in-place", action="store_true", help="write the correction that passes into FILE, in one step"
     )
-    group.add_argument(
-        "--suggest-tests",
-        type=Path,
-        metavar="FILE",
-        help="have the model write tests, order the candidates by them, and save those on which candidates agree",
-    )
-
-
-def _add_speculation(command: argparse.ArgumentParser) -> None:
-    group = command.add_argument_group("speculation (changes the speed, never the distribution of the text)")
-    group.add_argument(
-        "--drafter",
-        choices=DRAFTERS.forms,
-        default=Speculation.drafter,
-        help=_default(Speculation.drafter, "what drafts tokens ahead"),
-    )
-    group.add_argument(
-        "--policy",
-        default=Speculation.policy,
-        metavar=f"{{{','.join(POLICIES.forms)}}}",
-        help=_default(Speculation.policy, "how many tokens to draft"),
-    )
-    group.add_argument(
-        "--acceptance",
-        choices=RULES.forms,
-        default=Speculation.acceptance,
-        help=_default(Speculation.acceptance, "which drafts are accepted"),
-    )
-    group.add_argument(
-        "--goal",
-        choices=GOALS,
-        help="what to optimize for: all candidates, or the first right one; it decides how many are written at a "
-        "time (default: first when there are tests, else all)",
-    )
-    group.add_argument(
-        "--width",
+    command.add_argument(
+        "-n",
+        "--candidates",
         type=int,
-        default=Request.width,
         metavar="N",
-        help="candidates written at a time, whatever the goal (default: 0, chosen from the measured cost of a step)",
+        help="ask for so many corrections, once, instead of going on until one passes",
     )
+    command.add_argument("--until-pass", action="store_true", help="go on until one passes, as it does without -n")
+    command.add_argument(
+        "--stop-at-first-pass", action="store_true", help="with -n: stop the others when one passes its tests"
+    )
+    add_budget(command)
+    add_results(command)
+    add_consent(command)
+    add_sampling(command, modes=False)
+    add_speculation(command)
+    add_model(command)
 
 
-def _add_model(command: argparse.ArgumentParser) -> None:
-    group = command.add_argument_group("model")
-    group.add_argument(
-        "--model",
-        default=ModelChoice.model,
-        metavar="NAME",
-        help="a name from 'models list', a folder or a GGUF file; 'scripted' plays recorded answers (default: default)",
+def _add_resume(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    command = commands.add_parser(
+        "resume",
+        help="go on with an earlier run until a candidate passes",
+        description="Go on with an earlier run until a candidate passes.",
+        epilog=_RESUME,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
-    group.add_argument(
-        "--server",
-        default="",
-        metavar="NAME-OR-ADDRESS",
-        help="use an OpenAI-compatible server; --model is then its name for a model (default: its first)",
+    command.add_argument("target", metavar="RUN", help="a number that 'history' lists")
+    command.add_argument("--tests", type=Path, metavar="FILE", help="other tests than those of the run")
+    command.add_argument(
+        "--time-budget",
+        dest="time_budget_s",
+        type=float,
+        metavar="SECONDS",
+        help=f"when to give up (default: {Budget.seconds:.0f})",
     )
-    group.add_argument(
-        "--draft", default=ModelChoice.draft, metavar="NAME", help="a small model of the same family that guesses ahead"
-    )
-    group.add_argument(
-        "--precision",
-        choices=PRECISIONS,
-        default=ModelChoice.precision,
-        help=_default(ModelChoice.precision, "number format of the weights"),
-    )
-    group.add_argument(
-        "--device",
-        default=ModelChoice.device,
-        metavar="{auto,cpu,cuda}",
-        help=_default(ModelChoice.device, "where it runs"),
-    )
-    group.add_argument("--offline", action="store_true", help="never use the network")
-    group.add_argument("--ignore-fit", action="store_true", help="load even what the memory plan says will not fit")
+    add_budget(command)
+    add_results(command)
+    add_consent(command)
+    add_model(command)
+
+
+class _Unsaid(list[str]):
+    """Stands for every option that is not written; a list, since options that may be given often add to theirs."""
+
+
+def given(words: list[str]) -> frozenset[str]:
+    """Which of the command's options and arguments ``words`` name; everything else stands at its default."""
+    silent, unsaid = parser(), _Unsaid()
+    nothing = dict.fromkeys(vars(silent.parse_args(words)), unsaid)
+    for action in silent._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                command.set_defaults(**nothing)
+    return frozenset(name for name, value in vars(silent.parse_args(words)).items() if value is not unsaid)
 
 
 def _add_test(commands: "argparse._SubParsersAction[_Parser]") -> None:
@@ -306,22 +289,4 @@ def _add_test(commands: "argparse._SubParsersAction[_Parser]") -> None:
         "--tests", type=Path, required=True, metavar="FILE", help="the tests, in one of the forms below"
     )
     command.add_argument("--json", action="store_true", help="print the report as one JSON object")
-    _add_consent(command)
-
-
-def _add_consent(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "--yes",
-        action="store_true",
-        help="do not ask: run the code even where it cannot be sealed off or kept apart from the tests",
-    )
-    command.add_argument(
-        "--environment",
-        default="",
-        metavar="FOLDER",
-        help="a virtual environment whose packages the tests need; it is shown to them read-only",
-    )
-
-
-def _default(value: object, sentence: str) -> str:
-    return f"{sentence} (default: {value})"
+    add_consent(command)

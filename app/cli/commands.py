@@ -5,38 +5,33 @@ import contextlib
 import io
 import queue
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from app.cli import servers, summary
-from app.cli.arguments import budget_of, choice_of, parser, request_of
+from app.cli import servers
+from app.cli.arguments import budget_of, choice_of, given, parser, request_of
 from app.cli.desktop_entry import desktop_entry
 from app.cli.doctor import doctor
-from app.cli.generation import CommandLineRun, ConsentMissing, Job
+from app.cli.fix import fix, fix_instead, resume
+from app.cli.generation import ConsentMissing, Job
 from app.cli.history import history
 from app.cli.inputs import check_text, export_folder, read_prompt, read_suffix, read_tests, read_text
 from app.cli.interrupts import INTERRUPTED, on_interrupt
 from app.cli.models import models
-from app.cli.output import one_line, print_code, print_object, put, say, silence
-from app.cli.progress import Progress, open_progress
-from app.cli.questions import check_terminal, suggested_file
-from app.system.engines import open_engine
+from app.cli.output import one_line, print_object, say, silence
+from app.cli.playing import BAD_USE, NONE_PASSED, PASSED, asker, play
+from app.cli.questions import check_comparison
 from engine import logs
 from engine.contract import BadRequest, BasslineError, LoadCancelled
 from engine.runner.client import RunnerClient
 from engine.runner.protocol import Answer, ConsentNeeded, RunTests, TestFinished
 from engine.runner.report import Report
+from engine.runner.verdicts import Outcome, Verdict
 from engine.session import settings
 from engine.session.candidate import test_state
-from engine.session.export import AlreadyExists, check_folder, chosen, export_run, save, summed_up
-from engine.session.journal import history_file
 from engine.session.ladder import ladder
-from engine.session.recorder import Recorder
-from engine.session.run import Run
-
-PASSED, NONE_PASSED, BAD_USE = 0, 1, 2
+from engine.session.own_file import importing_solution
 
 
 def main(words: list[str]) -> int:
@@ -76,7 +71,9 @@ def _command(words: list[str]) -> int:
     except SystemExit as leaving:  # argparse has said why
         return int(leaving.code or 0)
     command: Callable[[argparse.Namespace], int] | None = {
-        "generate": generate,
+        "generate": lambda arguments: generate(arguments, given(words)),
+        "fix": lambda arguments: fix(arguments, given(words)),
+        "resume": lambda arguments: resume(arguments, given(words)),
         "test": test,
         "models": models,
         "history": history,
@@ -94,7 +91,9 @@ def _command(words: list[str]) -> int:
     return command(arguments)
 
 
-def generate(arguments: argparse.Namespace) -> int:
+def generate(arguments: argparse.Namespace, given: frozenset[str]) -> int:
+    if arguments.fix is not None:
+        return fix_instead(arguments, given)
     for option, texts in (("--system", [arguments.system]), ("--stop", arguments.stop)):
         for text in texts:
             check_text(text, f"The text of {option}")
@@ -108,70 +107,17 @@ def generate(arguments: argparse.Namespace) -> int:
         if not tests:
             raise BadRequest("--until-pass needs tests; name a file with --tests.")
         request = replace(request, time_budget_s=None)  # it is the search's, whose runs may be several
-    if folder is not None:
-        _check_export_folder(folder, arguments.overwrite, bool(tests) or arguments.ask)
-    compare = _check_comparison(arguments)
-    progress = open_progress(arguments.progress)
-    engine = open_engine(choice)
-    with _kept(arguments, progress) as recorder:
-        steps = ladder(choice) if budget else ()
-        job = Job(request, choice, tests, arguments.stop_at_first_pass, arguments.environment, budget, steps)
-        job = replace(job, compare=compare, ask=arguments.ask, suggest=arguments.suggest_tests is not None)
-        ask = _asker(arguments.yes)
-        generation = CommandLineRun(job, engine, RunnerClient, ask, progress, recorder)
-        generation.play()
-    run = generation.run
-    if generation.interrupted and run.state == "waiting":
-        return INTERRUPTED
-    if generation.load_failed:
-        progress.note(f"bassline: {generation.load_failed.reason}")
-        return BAD_USE
-    if run.reason:
-        progress.note(f"bassline: {run.reason}")
-    if run.outcome == "refused":
-        return BAD_USE
-    saved = _export(generation, folder, arguments.overwrite, progress)
-    saved = _save_suggested(generation, arguments, progress) and saved
-    progress.note(summary.outcome(run))
-    if run.metrics is not None:
-        progress.note(summary.speed(run, run.metrics))
-    if arguments.json:
-        print_object(summed_up(run))
-    elif (best := run.best()) is not None:
-        print_code(run.candidates[best].code)
-    if generation.interrupted:
-        return INTERRUPTED
-    return exit_code(run) if saved else BAD_USE
-
-
-@contextlib.contextmanager
-def _kept(arguments: argparse.Namespace, progress: Progress) -> Iterator[Recorder | None]:
-    """What keeps the run in the history, unless the user does not want that; complaints come at the end."""
-    loaded = settings.load()
-    if arguments.no_history or not loaded.settings.history:
-        yield None
-        return
-    complaints = list(loaded.notices)
-    recorder = Recorder(history_file(), notify=complaints.append)
-    try:
-        yield recorder
-    finally:
-        recorder.close()
-        for complaint in complaints:
-            progress.note(f"bassline: {complaint}")
-
-
-def exit_code(run: Run) -> int:
-    candidates = run.candidates.values()
-    if run.tests:
-        return PASSED if any(c.passed for c in candidates) else NONE_PASSED
-    good = (c.state in ("done", "cut") and c.code.strip() for c in candidates)
-    return PASSED if any(good) else NONE_PASSED
+    compare = check_comparison(arguments)
+    steps = ladder(choice) if budget else ()
+    job = Job(request, choice, tests, arguments.stop_at_first_pass, arguments.environment, budget, steps)
+    job = replace(job, compare=compare, ask=arguments.ask, suggest=arguments.suggest_tests)
+    return play(job, arguments, folder)
 
 
 def test(arguments: argparse.Namespace) -> int:
-    solution, tests = read_text(arguments.solution, "solution"), read_tests(arguments.tests)
-    report = _run_tests(RunTests("test", solution, tests, environment=arguments.environment), _asker(arguments.yes))
+    solution = read_text(arguments.solution, "solution")
+    tests = importing_solution(read_tests(arguments.tests), arguments.solution.stem)
+    report = _run_tests(RunTests("test", solution, tests, environment=arguments.environment), asker(arguments.yes))
     if arguments.json:
         print_object(report.to_dict())
     else:
@@ -179,13 +125,13 @@ def test(arguments: argparse.Namespace) -> int:
         for name in report.weak:
             say(f"{name}: {report.isolation[name]}")
         for result in report.tests:
-            if result.outcome != "passed":
+            if result.outcome != Outcome.PASSED:
                 print(f"  {result.id}: {result.outcome}" + (f", {one_line(result.why)}" if result.why else ""))
         if report.why and not any(result.why for result in report.tests):
             print(f"  {one_line(report.why)}")
-    if report.verdict == "infra":  # it says nothing about the solution
+    if report.verdict == Verdict.INFRA:  # it says nothing about the solution
         return BAD_USE
-    return PASSED if report.verdict == "pass" else NONE_PASSED
+    return PASSED if report.verdict == Verdict.PASS else NONE_PASSED
 
 
 def _run_tests(test: RunTests, ask_consent: Callable[[str], bool]) -> Report:
@@ -209,74 +155,3 @@ def _run_tests(test: RunTests, ask_consent: Callable[[str], bool]) -> Report:
 
 def _raise_interrupt() -> None:
     raise KeyboardInterrupt
-
-
-def _check_export_folder(folder: Path, overwrite: bool, tests: bool) -> None:
-    try:
-        check_folder(folder, overwrite, tests)
-    except AlreadyExists as error:
-        more = "" if error.path == folder else ", or add --overwrite"
-        raise BadRequest(f"{error.path} exists already; choose another folder{more}.") from None
-
-
-def _export(generation: CommandLineRun, folder: Path | None, overwrite: bool, progress: Progress) -> bool:
-    """Before anything is printed, so that a reader who leaves costs nothing; False when it could not be saved."""
-    run = generation.run
-    if folder is None or not any(candidate.text for candidate in run.candidates.values()):
-        return True
-    try:
-        files = export_run(run, folder, overwrite)
-    except BasslineError as error:
-        progress.note(f"bassline: {error}")
-        return False
-    pick = next((path.name for path in files if path.stem == "best"), None)
-    best = f"; {pick} is candidate {chosen(run)}" if pick else ""
-    progress.note(f"Saved to {folder}: {len(files)} files{best}.")
-    return True
-
-
-def _check_comparison(arguments: argparse.Namespace) -> bool:
-    """Whether candidates are to be compared. Raises BadRequest before a long run rather than after it."""
-    if arguments.ask:
-        check_terminal()
-    file = arguments.suggest_tests
-    if file is not None and file.exists() and not arguments.overwrite:
-        raise BadRequest(f"{file} exists already; choose another file, or add --overwrite.")
-    compare = bool(arguments.compare or arguments.ask or file is not None)
-    if compare and not settings.load().settings.run_code:
-        raise BadRequest(f"Running code is switched off in {settings.settings_file()} (run_code); nothing was run.")
-    return compare
-
-
-def _save_suggested(generation: CommandLineRun, arguments: argparse.Namespace, progress: Progress) -> bool:
-    """False when the file could not be saved."""
-    if arguments.suggest_tests is None or generation.comparison is None:
-        return True
-    elicitation = generation.comparison.elicitation
-    offered = elicitation.offered() if elicitation is not None else []
-    if not offered:
-        progress.note("The model wrote no test that a candidate passes; no file was saved.")
-        return True
-    try:
-        path = save(arguments.suggest_tests, suggested_file(offered), arguments.overwrite)
-    except BasslineError as error:
-        progress.note(f"bassline: {error}")
-        return False
-    count = "1 suggested test" if len(offered) == 1 else f"{len(offered)} suggested tests"
-    progress.note(f"Saved {count} to {path}; look at each before you use it.")
-    return True
-
-
-def _asker(yes: bool) -> Callable[[str], bool]:
-    """How consent is asked: ``--yes`` gives it, a terminal asks, anything else means no."""
-
-    def ask(sentence: str) -> bool:
-        if yes:
-            return True
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            return False
-        say(sentence)
-        put(sys.stderr, "Run the code anyway? [y/N] ")
-        return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-    return ask

@@ -43,7 +43,7 @@ class NoMenus(BasslineError):
 def add_desktop_entry(commands: "argparse._SubParsersAction[Any]") -> None:
     command = commands.add_parser(
         "desktop-entry",
-        help="put Bassline into the menus of a Linux desktop, or take it out",
+        help="add Bassline to the menus of a Linux desktop, or remove it",
         description="Menu entry and icon, below XDG_DATA_HOME (~/.local/share), for you alone. Linux.",
         allow_abbrev=False,
     )

@@ -1,19 +1,19 @@
-"""``doctor``: what this machine has and lacks, and what to do about it."""
+"""``doctor``: check this machine, and say how to get what is missing."""
 
 import argparse
 import textwrap
 from typing import Any
 
 from app.cli.output import print_object, shown
+from engine.doctor.finding import BAD, MARKS
 
-_MARKS = {"good": "ok", "weak": "weak", "bad": "BAD", "note": ""}
 _WIDTH = 112
 
 
 def add_doctor(commands: "argparse._SubParsersAction[Any]") -> None:
     command = commands.add_parser(
         "doctor",
-        help="what this machine has and lacks, and what to do about it",
+        help="check this machine, and say how to get what is missing",
         description="Looks at machine, packages, sandbox, models and display. Exit code: 0, or 1 if anything is BAD.",
         allow_abbrev=False,
     )
@@ -30,11 +30,11 @@ def doctor(arguments: argparse.Namespace) -> int:
         for subject, findings in subjects.items():
             print(subject)
             for finding in findings:
-                _print(_MARKS[finding.state], finding.name, finding.text)
+                _print(MARKS[finding.state], finding.name, finding.text)
                 if finding.advice:
                     _print("", "", f"-> {finding.advice}")
             print()
-    return int(any(finding.state == "bad" for findings in subjects.values() for finding in findings))
+    return int(any(finding.state == BAD for findings in subjects.values() for finding in findings))
 
 
 def _print(mark: str, name: str, text: str) -> None:

@@ -1,4 +1,4 @@
-"""One run from the command line: engine on its own thread, tests in the runner, one queue to this one."""
+"""One run from the command line: the engine on its own thread, tests in the runner, one queue to this thread."""
 
 import contextlib
 import queue
@@ -6,12 +6,14 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from app.cli.interrupts import on_interrupt
 from app.cli.progress import Progress
 from app.cli.questions import Comparison
 from engine.contract import (
+    BadRequest,
     BasslineError,
     Cancel,
     CandidateFinished,
@@ -26,9 +28,9 @@ from engine.contract import (
     Ready,
     Request,
     RunFinished,
+    RunOutcome,
 )
 from engine.event_log import EventLog
-from engine.runner.forms import parse
 from engine.runner.isolation import same_process_sentence
 from engine.runner.needs import same_process
 from engine.runner.protocol import (
@@ -41,13 +43,18 @@ from engine.runner.protocol import (
     RunTests,
     TestFinished,
 )
+from engine.runner.verdicts import Verdict
 from engine.session.arms import Budget, Model
+from engine.session.checked_tests import check
 from engine.session.driver import RunDriver
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
+from engine.session.own_file import OWN, is_own
 from engine.session.provenance import Provenance
 from engine.session.recorder import Recorder
+from engine.session.resume import search_of
 from engine.session.run import Run
 from engine.session.search import Search
+from engine.session.turns import can_fix
 
 _NAME = "run"
 _TICK_S = 0.1
@@ -88,7 +95,11 @@ class Job:
     ``first_pass``: be done when one candidate has passed. ``environment``: whose packages the tests may use.
     ``budget``: go on until one passes, with the models of ``ladder``, the one of ``choice`` first.
     ``compare``: call the candidates with the same inputs afterwards, and rank by what they do; ``ask``: ask which
-    results are right; ``suggest``: have the model write tests, which order the candidates.
+    results are right; ``suggest``: have the model write tests, which order the candidates, for that file.
+
+    ``run``: go on with this one, which has ended, instead of beginning one; ``kept`` is its number in the history.
+    ``fix``: begin with corrections of that candidate of it; without a budget these are all, as many as ``request`` asks
+    for.
     """
 
     request: Request
@@ -100,7 +111,21 @@ class Job:
     ladder: Sequence[Model] = ()
     compare: bool = False
     ask: bool = False
-    suggest: bool = False
+    suggest: Path | None = None
+    run: Run | None = None
+    kept: int | None = None
+    fix: int = 0
+
+
+def check_fix(run: Run, number: int) -> None:
+    """Raises BadRequest when the tests of that candidate found nothing that could be corrected."""
+    candidate = run.candidates[number]
+    if candidate.has_no_code:
+        raise BadRequest(f"Candidate {number} wrote no code; choose another one.")
+    if candidate.report is not None and candidate.report.verdict == Verdict.INFRA:
+        raise BadRequest(candidate.why)
+    if sentence := can_fix(candidate):
+        raise BadRequest(sentence)
 
 
 class Interrupt:
@@ -108,29 +133,43 @@ class Interrupt:
 
 
 class CommandLineRun:
-    """Plays one job to its end. Afterwards ``run`` holds what came of it, also when it was interrupted."""
+    """Plays one job to its end. Afterwards ``run`` holds what came of it, also when it was interrupted.
+
+    ``asked``: the engine was asked for candidates. It is not where a run that was to go on passes its tests already.
+    """
 
     def __init__(
         self,
         job: Job,
-        engine: Engine,
+        open_engine: Callable[[], Engine],
         open_runner: OpenRunner,
         ask_consent: AskConsent,
         progress: Progress,
         recorder: Recorder | None = None,
     ) -> None:
         self.job = job
-        search = Search(job.budget, job.ladder) if job.budget else None
-        self.run = Run(_NAME, search.first(job.request) if search else job.request, job.tests)
+        search = Search(job.budget, job.ladder) if job.budget and not job.run else None
+        self.run = job.run or Run(_NAME, search.first(job.request) if search else job.request, job.tests)
+        self._search = search_of(job.run, job.ladder, job.budget) if job.budget and job.run else None
+        self._choice = self._search.ladder[self._search.loaded].choice if self._search else job.choice
+        self.asked = False
         self.ready: Ready | None = None
         self.load_failed: LoadFailed | None = None
         self.interrupted = False
-        self._engine, self._open_runner, self._progress = engine, open_runner, progress
+        # A run that goes on may turn out to need none, and to open one takes seconds.
+        self._engine = open_engine() if job.run is None else None
+        self._open_engine, self._open_runner, self._progress = open_engine, open_runner, progress
         self._ask_consent, self._recorder = ask_consent, recorder
+        self._tests = job.tests  # and the answers to questions
         self._consents = set[str]()  # kinds, as ConsentNeeded names them
         policy = TestPolicy(as_finished=True, stop_at_first_pass=job.first_pass)
         self._driver = RunDriver(
-            self.run, lambda: policy, consents=self._consents, environment=job.environment, search=search
+            self.run,
+            lambda: policy,
+            tests=lambda: self._tests,
+            consents=self._consents,
+            environment=job.environment,
+            search=search,
         )
         self._runner: CommandLineRunner | None = None
         self.comparison: Comparison | None = None
@@ -138,8 +177,7 @@ class CommandLineRun:
         self._log = EventLog()
 
     def play(self) -> None:
-        """Raises ConsentMissing before anything was loaded."""
-        thread = threading.Thread(target=self._serve, name="engine", daemon=True)
+        """Raises ConsentMissing before anything was loaded, and BadRequest where nothing can be corrected."""
         with contextlib.ExitStack() as at_end:
             at_end.callback(self._progress.close)
             if self.job.tests or self.job.compare:
@@ -147,25 +185,43 @@ class CommandLineRun:
                 at_end.callback(self._runner.close)
                 self._agree()
             at_end.enter_context(on_interrupt(lambda: self._inbox.put(Interrupt())))
+            if self.job.run is not None and not self._needs_more():
+                return
+            engine = self._engine = self._engine or self._open_engine()
+            thread = threading.Thread(target=self._serve, args=(engine,), name="engine", daemon=True)
             thread.start()
             at_end.callback(thread.join, _CLOSE_S)
-            at_end.callback(self._engine.submit, Close())
-            self._submit(Load(self.job.choice))
+            at_end.callback(engine.submit, Close())
+            self._submit(Load(self._choice))
             while not self._over():
                 self._take_next()
             if self.job.compare and self.run.ended and not self.interrupted and self.ready:
                 self._compare()
 
     def _submit(self, message: Message) -> None:
+        assert self._engine is not None
         self._log.message(message)
         self._engine.submit(message)
 
-    def _serve(self) -> None:
+    def _serve(self, engine: Engine) -> None:
         try:
-            self._engine.run(self._inbox.put)
+            engine.run(self._inbox.put)
         except Exception as error:  # whatever it is, finished candidates must stay
             reason, details = f"The engine stopped with an error: {error}", traceback.format_exc()
-            self._inbox.put(RunFinished(_NAME, "failed", reason=reason, details=details))
+            self._inbox.put(RunFinished(self.run.name, RunOutcome.FAILED, reason=reason, details=details))
+
+    def _needs_more(self) -> bool:
+        """What there is is tested first, which needs no model. Raises BadRequest where nothing can be corrected."""
+        if self._recorder is not None and self.job.kept is not None:
+            self._recorder.resume(self.run, self.job.kept)
+        self._perform(self._driver.run_tests())
+        while self._driver.testing and not self.interrupted:
+            self._take_next()
+        if self.interrupted or any(candidate.passed for candidate in self.run.candidates.values()):
+            return False
+        if number := self.job.fix or (OWN if is_own(self.run) and not self.run.decisions else 0):
+            check_fix(self.run, number)
+        return True
 
     def _agree(self) -> None:
         """Before the long part: can the code be sealed off, and if not, does the user agree?"""
@@ -177,7 +233,8 @@ class CommandLineRun:
             raise RunnerSilent("The test runner did not start; try again, or leave --tests out.") from None
         if isinstance(isolation, Isolation) and not isolation.sealed:
             self._must_agree("consent", isolation.words or isolation.note)
-        if self.job.tests and (reason := same_process(parse(self.job.tests))):
+        source = check(self.job.tests).source if self.job.tests else None
+        if source is not None and (reason := same_process(source)):
             self._must_agree("same_process", same_process_sentence(reason))
 
     def _must_agree(self, kind: str, sentence: str) -> None:
@@ -186,7 +243,9 @@ class CommandLineRun:
         self._consents.add(kind)
 
     def _over(self) -> bool:
-        return bool(self.load_failed) or (self.interrupted and self.run.state == "waiting") or self._driver.over
+        if self.load_failed or not self.asked:
+            return bool(self.load_failed) or self.interrupted
+        return self._driver.over
 
     def _take_next(self) -> None:
         try:
@@ -209,6 +268,8 @@ class CommandLineRun:
             self._ready(event)
         elif isinstance(event, LoadFailed) and self.ready is None:
             self.load_failed = event
+        elif isinstance(event, RunFinished) and not self.asked:  # the engine's last words
+            self.load_failed = LoadFailed(event.reason, event.details)
         effects = self._driver.engine_event(event)
         if self._recorder is not None:
             self._recorder.note(self.run)
@@ -219,10 +280,19 @@ class CommandLineRun:
 
     def _ready(self, event: Ready) -> None:
         self.ready = event
-        self.run.provenance = Provenance(self.job.choice, event)
-        self._perform(self._driver.begin())
-        if self._recorder is not None:
+        self.run.provenance = Provenance(self._choice, event)
+        effects = self._begin()
+        self.asked = True
+        if self._recorder is not None and self.job.kept is None:
             self._recorder.begin(self.run)
+        self._perform(effects)
+
+    def _begin(self) -> list[Effect]:
+        if self.job.run is None:
+            return self._driver.begin()
+        if self._search is not None:
+            return self._driver.go_on(self._search, self.job.fix)
+        return self._driver.repair(self.job.fix, self.job.request.candidates, self.job.request.seed)
 
     def _take_answer(self, answer: Answer) -> None:
         number = None if isinstance(answer, Isolation) else self.run.number_of(answer.id)
@@ -250,7 +320,8 @@ class CommandLineRun:
                 case RefusedTests():
                     self._progress.note(effect.sentence)
                 case FirstPass():
-                    self._progress.note(f"Candidate {effect.candidate} passed; the others are stopped.")
+                    others = "; the others are stopped" if effect.stopped else ""
+                    self._progress.note(f"Candidate {effect.candidate} passed{others}.")
                     self._perform(self._driver.cancel_tests())
                 case _:
                     if isinstance(effect, Generate) and effect.request.first_candidate > 1:
@@ -260,8 +331,11 @@ class CommandLineRun:
     def _next_leg(self, generate: Generate) -> str:
         """What a run that goes on tries now, in a sentence."""
         numbers = generate.request.numbers
-        origin = self.run.candidates[numbers.start].origin
-        what = f"repairs of candidate {origin.of}" if origin.of else f"more from {origin.model}"
+        origins = [self.run.candidates[number].origin for number in numbers]
+        corrected = sorted({origin.of for origin in origins if origin.of})
+        repairs = f"repairs of candidate{'s' * (len(corrected) > 1)} {', '.join(map(str, corrected))}"
+        fresh = next((f"more from {origin.model}" for origin in origins if not origin.of), "")
+        what = " and ".join(filter(None, [fresh, repairs if corrected else ""]))
         return f"None has passed yet; candidates {numbers.start} to {numbers.stop - 1} are {what}."
 
     def _answer(self, asked: ConsentQuestion) -> None:
@@ -274,12 +348,11 @@ class CommandLineRun:
 
     def _compare(self) -> None:
         self.comparison = Comparison(self.run, self, "consent" in self._consents, self.job.environment)
-        self.comparison.compare(self.job.suggest)
+        self.comparison.compare(self.job.suggest is not None)
         if not self.job.ask or self.interrupted:
             return
-        tests = self.comparison.ask()
-        if tests != self.run.tests:
-            self._perform([CancelTests(name) for name in self.run.change_tests(tests)])
+        self._tests = self.comparison.ask()
+        if self._tests != self.run.tests:
             self._perform(self._driver.run_tests())
             while not self._over():
                 self._take_next()
@@ -321,7 +394,6 @@ class CommandLineRun:
     def _interrupt(self) -> None:
         self.interrupted = True
         self._progress.note("Stopping; Ctrl-C once more leaves at once.")
-        if self.ready:
-            self._perform(self._driver.stop())
-        else:
+        self._perform(self._driver.stop())
+        if not self.ready and self._engine is not None:
             self._submit(Cancel())

@@ -11,16 +11,17 @@ from app.cli.output import one_line, print_code, print_object, say
 from engine.contract import BadRequest
 from engine.session.journal import HistoryEntry, Journal, history_file
 from engine.session.record import StoredRun
+from engine.session.states import TestState
 
 COMMANDS = ("show", "delete")
 _LISTED = 50
 _HELP = """\
   history                 the latest runs, newest first
-  history WORDS           those whose prompt or code hold all these words
+  history WORDS           runs whose prompt or code contains all these words
   history show ID         the code of the best candidate on stdout, everything else on stderr
-  history delete ID       forget a run
+  history delete ID       delete a run
 
-A search for the words "show 3" is written: history "show 3"."""
+To search for the words "show 3", write: history "show 3"."""
 
 
 def add_history(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -32,17 +33,19 @@ def add_history(commands: "argparse._SubParsersAction[Any]") -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    command.add_argument("words", nargs="*", metavar="WORDS", help="what to look for, or: show ID, delete ID")
+    command.add_argument("words", nargs="*", metavar="WORDS", help="words to search for, or: show ID, delete ID")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.add_argument("--candidate", type=int, metavar="N", help="with show: this candidate instead of the best")
     command.add_argument(
-        "--limit", type=int, default=_LISTED, metavar="N", help=f"list at most so many (default: {_LISTED})"
+        "--limit", type=int, default=_LISTED, metavar="N", help=f"list at most N runs (default: {_LISTED})"
     )
 
 
 def history(arguments: argparse.Namespace) -> int:
     """Raises BadRequest, NotInHistory and HistoryUnavailable."""
     words: list[str] = arguments.words
+    if arguments.candidate is not None and words[:1] != ["show"]:
+        raise BadRequest("--candidate is for: history show ID --candidate N.")
     if words[:1] == ["show"]:
         return _show(_number(words), arguments)
     if words[:1] == ["delete"]:
@@ -55,7 +58,7 @@ def history(arguments: argparse.Namespace) -> int:
     for line in _lines(entries):
         print(line)
     if not entries:
-        say(f"No run holds {' '.join(words)!r}." if words else "There are no runs yet.")
+        say(f"No run contains {' '.join(words)!r}." if words else "There are no runs yet.")
     return 0
 
 
@@ -98,7 +101,7 @@ def _about(kept: StoredRun) -> Iterator[str]:
     if run.reason:
         yield run.reason
     for number, candidate in sorted(run.candidates.items()):
-        tests = f", tests {candidate.tests_label}" if candidate.test_state != "not run" else ""
+        tests = f", tests {candidate.tests_label}" if candidate.test_state != TestState.NOT_RUN else ""
         like = f", {candidate.likeness}" if candidate.likeness else ""
         like += ", no code" if candidate.has_no_code else ""
         yield f"  {number}: {candidate.state}, {candidate.tokens} tokens{tests}{like}"

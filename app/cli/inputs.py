@@ -1,15 +1,16 @@
-"""What a command reads before it starts. Every way in which that can fail is one sentence."""
+"""Reads what a command needs before it starts. Every failure is one sentence."""
 
 import argparse
 import sys
-import warnings
 from pathlib import Path
+from typing import BinaryIO
 
 from engine.contract import BadRequest
-from engine.runner.forms import BrokenTests, parse
-from engine.session import settings
+from engine.session import attachments, settings
+from engine.session.checked_tests import TOO_DEEP, check
 
 STDIN = "-"
+LARGEST = 16 << 20  # bytes of one input: far more than any context holds, far less than memory
 
 
 def read_prompt(arguments: argparse.Namespace) -> str:
@@ -17,7 +18,7 @@ def read_prompt(arguments: argparse.Namespace) -> str:
     if arguments.prompt is not None and arguments.prompt_file is not None:
         raise BadRequest("Give the prompt either as an argument or with --prompt-file, not both.")
     if STDIN in (arguments.prompt, arguments.prompt_file):
-        return _decoded(sys.stdin.buffer.read(), "The prompt on stdin")
+        return _decoded(_read_stdin("The prompt on stdin"), "The prompt on stdin")
     if arguments.prompt_file is not None:
         return read_text(Path(arguments.prompt_file), "prompt file")
     if arguments.prompt is None:
@@ -55,31 +56,61 @@ def read_tests(path: Path | None) -> str:
     tests = read_text(path, "tests file")
     if not tests.strip():
         raise BadRequest(f"The tests file {path} is empty; write at least one assert in it.")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a "\d" in somebody's tests
-            parse(tests)
-    except BrokenTests as error:
-        raise BadRequest(str(error)) from None
-    except RecursionError:
-        raise BadRequest(f"The tests file {path} is nested too deeply.") from None
+    if objection := check(tests).objection:
+        raise BadRequest(f"The tests file {path} is nested too deeply." if objection == TOO_DEEP else objection)
     return tests
+
+
+def read_code(path: Path | None) -> tuple[str, bytes]:
+    """A file that is to be corrected, as text and as bytes; None: it comes from stdin. Raises BadRequest."""
+    subject = "The code on stdin" if path is None else f"The file {path}"
+    data = _read_stdin(subject) if path is None else read_bytes(path, "file")
+    code = _decoded(data, subject)
+    if not code.strip():
+        raise BadRequest(f"{subject} is empty; `generate` writes code from a prompt.")
+    if len(data) > attachments.LARGEST:
+        raise BadRequest(
+            f"{subject} has {len(data) / 1000:,.0f} kB; no context holds that. Fix a part of up to "
+            f"{attachments.LARGEST / 1000:,.0f} kB."
+        )
+    return code, data
 
 
 def read_text(path: Path, what: str) -> str:
     """UTF-8 text with its line endings and byte order mark as they are. Raises BadRequest."""
+    return _decoded(read_bytes(path, what), f"The {what} {path}")
+
+
+def read_bytes(path: Path, what: str) -> bytes:
+    """Raises BadRequest, also for what is larger than any input can be."""
     try:
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            return _bounded(file, f"The {what} {path}")
     except FileNotFoundError:
         raise BadRequest(f"The {what} {path} does not exist.") from None
     except IsADirectoryError:
         raise BadRequest(f"The {what} {path} is a folder; name a file.") from None
     except OSError as error:
         raise BadRequest(f"The {what} {path} cannot be read: {error.strerror or error}.") from None
-    return _decoded(data, f"The {what} {path}")
+
+
+def _read_stdin(subject: str) -> bytes:
+    try:
+        return _bounded(sys.stdin.buffer, subject)
+    except OSError as error:
+        raise BadRequest(f"{subject} cannot be read: {error.strerror or error}.") from None
+
+
+def _bounded(file: BinaryIO, subject: str) -> bytes:
+    data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise BadRequest(f"{subject} is larger than {LARGEST >> 20} MiB; give a smaller one.")
+    return data
 
 
 def _decoded(data: bytes, subject: str) -> str:
+    if b"\0" in data:
+        raise BadRequest(f"{subject} is not text, since it has NUL bytes; name a text file in UTF-8.")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

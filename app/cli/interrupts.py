@@ -1,4 +1,4 @@
-"""Ctrl-C as a message, so that what is there can be kept."""
+"""Ctrl-C as a message, so that the candidates written so far are kept."""
 
 import contextlib
 import signal

@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 from app.cli.interrupts import on_interrupt
 from app.cli.output import print_object, say
+from app.cli.parameters import add_parameter
 from app.cli.progress import Progress, open_progress
+from engine.backends import registry
 from engine.contract import LoadCancelled, ModelChoice
-from engine.contract.request import PRECISIONS
+from engine.contract.parameters import PRECISION
 
 if TYPE_CHECKING:  # what looks at models takes a third of a second to import, and other commands do without
     from engine.models.library import ListedModel
 
+DEVICES = "{" + ",".join(("auto", *registry.kinds())) + "}"  # as help shows them
+
 _HELP = """\
-  models list             what the catalogue offers and what lies on this disk
+  models list             the models of the catalog, and others found on this computer
   models fetch NAME       download and convert now, so that it is ready later; Ctrl-C pauses, the same command goes on
   models remove NAME      free its disk space; --original keeps the converted copy, which is what is loaded
   models check NAME       check that its files are complete"""
@@ -26,13 +30,13 @@ def add_models(commands: "argparse._SubParsersAction[Any]") -> None:
     models = commands.add_parser(
         "models",
         help="list, fetch, remove or check models",
-        description="The models of this machine.",
+        description="List, download, remove and check models.",
         epilog=_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     what = models.add_subparsers(dest="models_command", metavar="COMMAND", required=True, parser_class=type(models))
-    listing = what.add_parser("list", help="every model of the catalogue and every other one on this disk")
+    listing = what.add_parser("list", help="the models of the catalog, and others found on this computer")
     listing.add_argument("--json", action="store_true", help="print one JSON array")
     fetch = what.add_parser("fetch", help="download and convert a model now, so that it is ready later")
     fetch.add_argument("model", nargs="?", default=ModelChoice.model, help="a name from 'models list', or owner/name")
@@ -46,7 +50,7 @@ def add_models(commands: "argparse._SubParsersAction[Any]") -> None:
         command.add_argument("model", help="a name from 'models list'")
     for command in (fetch, check):
         command.add_argument(
-            "--progress", choices=("auto", "jsonl", "none"), default="auto", help="what stderr shows meanwhile"
+            "--progress", choices=("auto", "jsonl", "none"), default="auto", help="what to show on stderr while it runs"
         )
 
 
@@ -54,15 +58,10 @@ def _add_target(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--device",
         default=ModelChoice.device,
-        metavar="{auto,cpu,cuda}",
+        metavar=DEVICES,
         help="where it will run, which decides the form of the weights (default: auto)",
     )
-    command.add_argument(
-        "--precision",
-        choices=PRECISIONS,
-        default=ModelChoice.precision,
-        help="number format of the weights (default: auto)",
-    )
+    add_parameter(command, PRECISION)
 
 
 def models(arguments: argparse.Namespace) -> int:

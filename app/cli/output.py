@@ -1,4 +1,4 @@
-"""Stdout and stderr: exact bytes into files and pipes, and nothing a terminal would obey."""
+"""Stdout and stderr: exact bytes into files and pipes; on a terminal, no control sequences."""
 
 import contextlib
 import json

@@ -11,6 +11,7 @@ from app.cli.output import one_line, put, shown
 from engine.contract import CandidateFinished, Event, Loading, PromptProgress, Ready, RunStarted
 from engine.contract.wire import event_to_line
 from engine.session.run import Run
+from engine.session.states import RUN_STATES, RunState
 
 _MIB = 1 << 20
 
@@ -181,6 +182,6 @@ def run_text(run: Run) -> str:
             parts.append(f"{run.totals.tokens / run.totals.at_s:.0f} tok/s")
         if run.totals.proposed:
             parts.append(f"drafts accepted {100 * run.totals.accepted / run.totals.proposed:.0f} %")
-    if run.state == "stopping":
-        parts.insert(0, "Stopping…")
+    if run.state == RunState.STOPPING:
+        parts.insert(0, RUN_STATES[run.state].word)
     return " | ".join(parts)

@@ -1,12 +1,15 @@
 """Questions about what candidates do, on the terminal: which of several results is right."""
 
+import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Protocol
 
 from app.cli.interrupts import on_interrupt
 from app.cli.output import put, shown
-from engine.contract import BadRequest, Request
+from engine.contract import BadRequest, BasslineError, Request
+from engine.contract.states import FINISHED
 from engine.elicitation import model_prompts, suggestions
 from engine.elicitation.answers import Answer, NotWritable, with_answer
 from engine.elicitation.elicitation import Elicitation, Solution
@@ -14,6 +17,8 @@ from engine.elicitation.questions import Question
 from engine.elicitation.suggestions import Ranked
 from engine.elicitation.target import NothingToAsk
 from engine.runner.protocol import Observe, Observed
+from engine.session import settings
+from engine.session.export import save
 from engine.session.run import Run
 
 NEEDS_TERMINAL = (
@@ -35,10 +40,17 @@ class Helpers(Protocol):
         """Something a user should read."""
 
 
-def check_terminal() -> None:
-    """Raises BadRequest before anything is generated for questions that nobody could answer."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+def check_comparison(arguments: argparse.Namespace) -> bool:
+    """Whether candidates are to be compared. Raises BadRequest before a long run rather than after it."""
+    if arguments.ask and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise BadRequest(NEEDS_TERMINAL)
+    file: Path | None = arguments.suggest_tests
+    if file is not None and file.exists() and not arguments.overwrite:
+        raise BadRequest(f"{file} exists already; choose another file, or add --overwrite.")
+    compare = bool(arguments.compare or arguments.ask or file is not None)
+    if compare and not settings.load().settings.run_code:
+        raise BadRequest(f"Running code is switched off in {settings.settings_file()} (run_code); nothing was run.")
+    return compare
 
 
 class Comparison:
@@ -55,7 +67,7 @@ class Comparison:
         solutions = {
             number: Solution(c.code, c.mean_logprob, c.text)
             for number, c in sorted(run.candidates.items())
-            if c.state in ("done", "cut") and c.code.strip() and c.block.maybe_python
+            if c.state in FINISHED and c.code.strip() and c.block.maybe_python
         }
         try:
             elicitation = Elicitation(run.request.prompt, run.tests, solutions)
@@ -142,6 +154,23 @@ class _Stopped(Exception):
 
 def _stop() -> None:
     raise _Stopped
+
+
+def save_suggested(file: Path, comparison: Comparison, overwrite: bool, note: Callable[[str], None]) -> bool:
+    """The tests that the model wrote and some candidate passes; False when the file could not be saved."""
+    elicitation = comparison.elicitation
+    offered = elicitation.offered() if elicitation is not None else []
+    if not offered:
+        note("The model wrote no test that a candidate passes; no file was saved.")
+        return True
+    try:
+        path = save(file, suggested_file(offered), overwrite)
+    except BasslineError as error:
+        note(f"bassline: {error}")
+        return False
+    count = "1 suggested test" if len(offered) == 1 else f"{len(offered)} suggested tests"
+    note(f"Saved {count} to {path}; look at each before you use it.")
+    return True
 
 
 def suggested_file(offered: list[Ranked], tests: str = "") -> str:

@@ -3,130 +3,53 @@
 import argparse
 from dataclasses import replace
 
-from engine.contract import Request, Sampling
-from engine.contract.request import CODE_STOPS, MODES
+from app.cli.parameters import add_parameter
+from engine.contract import Request, Sampling, parameters
+from engine.contract.parameters import (
+    CANDIDATES,
+    GOAL,
+    MODE,
+    REQUEST,
+    SAMPLING,
+    SEED,
+    STOP,
+    TEMPERATURE,
+    TIME_BUDGET,
+    WIDTH,
+)
+from engine.session.arms import Budget
 
 LADDER = ".."  # between the two ends of a range of temperatures
+_ELSEWHERE = (CANDIDATES, GOAL, WIDTH)  # in another group of options
+_MORE = {  # what is true on the command line only
+    TEMPERATURE: f"0.2{LADDER}1.2 spreads the candidates evenly over that range, the first coolest",
+    SEED: "it is printed",
+    STOP: "may be given several times",
+    TIME_BUDGET: f"with --until-pass, when to give up, by default after {Budget.seconds:g} seconds",
+}
 
 
-def add_sampling(command: argparse.ArgumentParser) -> None:
+def add_sampling(command: argparse.ArgumentParser, modes: bool = True) -> None:
+    """``modes``: what is asked may also be the start of the code, or the code around a gap."""
     group = command.add_argument_group("sampling")
-    group.add_argument(
-        "--temperature",
-        type=_temperatures,
-        default=(Sampling.temperature,) * 2,
-        metavar="T",
-        help="0 always takes the likeliest token; 0.2..1.2 spreads the candidates evenly over that range, the first "
-        f"coolest (default: {Sampling.temperature})",
-    )
-    group.add_argument(
-        "--top-p",
-        type=float,
-        default=Sampling.top_p,
-        metavar="P",
-        help="keep the likeliest tokens that hold this much probability (default: %(default)s)",
-    )
-    group.add_argument(
-        "--top-k",
-        type=int,
-        default=Sampling.top_k,
-        metavar="K",
-        help="keep the K likeliest tokens (default: no limit)",
-    )
-    group.add_argument(
-        "--min-p",
-        type=float,
-        default=Sampling.min_p,
-        metavar="P",
-        help="keep tokens at least this share as likely as the likeliest (default: no limit)",
-    )
-    group.add_argument(
-        "--repetition-penalty",
-        type=float,
-        default=Sampling.repetition_penalty,
-        metavar="X",
-        help="above 1: tokens of prompt and answer become less likely to come again (default: %(default)s, none)",
-    )
-    group.add_argument(
-        "--presence-penalty",
-        type=float,
-        default=Sampling.presence_penalty,
-        metavar="X",
-        help="above 0: so do tokens of the answer, once (default: %(default)s, none)",
-    )
-    group.add_argument(
-        "--frequency-penalty",
-        type=float,
-        default=Sampling.frequency_penalty,
-        metavar="X",
-        help="above 0: so do tokens of the answer, each time they come (default: %(default)s, none)",
-    )
-    group.add_argument(
-        "--max-tokens",
-        type=int,
-        default=Sampling.max_tokens,
-        metavar="N",
-        help="cut a candidate after so many tokens (default: %(default)s)",
-    )
-    group.add_argument(
-        "--seed",
-        type=int,
-        metavar="N",
-        help="the same seed gives the same candidates (default: a random one, which is printed)",
-    )
-    group.add_argument(
-        "--stop",
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="end a candidate before this text; may be given several times",
-    )
-    group.add_argument(
-        "--stop-at",
-        choices=[stop for stop in CODE_STOPS if stop],
-        default="",
-        help="end a candidate where its first block of code closes, or, in completion mode, where its first top-level "
-        "function is over",
-    )
-    group.add_argument(
-        "--time-budget",
-        type=float,
-        metavar="SECONDS",
-        help="cut what is not finished by then; with --until-pass, when to give up (default there: 120)",
-    )
-    group.add_argument(
-        "--mode",
-        choices=MODES,
-        default=Request.mode,
-        help="chat: the prompt is a request; completion: it is the start of the code; fill-in-the-middle: it is the "
-        "code before a gap (default: %(default)s)",
-    )
+    elsewhere = _ELSEWHERE if modes else (*_ELSEWHERE, MODE)
+    ladder = {"type": _temperatures, "default": (TEMPERATURE.default,) * 2}
+    for parameter in parameters.PARAMETERS:
+        if parameter.part in (SAMPLING, REQUEST) and parameter not in elsewhere:
+            changes = ladder if parameter is TEMPERATURE else {}
+            add_parameter(group, parameter, more=_MORE.get(parameter, ""), **changes)
+    if not modes:
+        command.set_defaults(mode=Request.mode, suffix_file=None)
+        return
     group.add_argument(
         "--suffix-file", metavar="FILE", help="read the code after the gap from a file, for fill-in-the-middle"
-    )
-    group.add_argument(
-        "--system",
-        default=Request.system,
-        metavar="TEXT",
-        help="instructions to a chat model before the prompt; '' for the model's own (default: to answer with one "
-        "code block only)",
     )
 
 
 def sampling_of(arguments: argparse.Namespace) -> Sampling:
     """Of the first candidate, and of all unless a ladder was asked for. Raises BadRequest."""
-    return Sampling(
-        temperature=arguments.temperature[0],
-        top_p=arguments.top_p,
-        top_k=arguments.top_k,
-        max_tokens=arguments.max_tokens,
-        stop=tuple(arguments.stop),
-        min_p=arguments.min_p,
-        repetition_penalty=arguments.repetition_penalty,
-        presence_penalty=arguments.presence_penalty,
-        frequency_penalty=arguments.frequency_penalty,
-        code_stop=arguments.stop_at,
-    )
+    values = {parameter.name: getattr(arguments, parameter.name) for parameter in parameters.carried_by(SAMPLING)}
+    return Sampling(**{**values, "temperature": arguments.temperature[0], "stop": tuple(arguments.stop)})
 
 
 def ladder_of(arguments: argparse.Namespace) -> dict[int, Sampling]:

@@ -33,20 +33,24 @@ def add_servers(commands: "argparse._SubParsersAction[Any]") -> None:
         allow_abbrev=False,
     )
     what = command.add_subparsers(dest="servers_command", metavar="COMMAND", required=True, parser_class=type(command))
-    listing = what.add_parser("list", help="every server that has a name", allow_abbrev=False)
+    listing = what.add_parser("list", help="list the servers that you have named", allow_abbrev=False)
     listing.add_argument("--json", action="store_true", help="print one JSON array")
-    adding = what.add_parser("add", help="name a server, or change what a name means", allow_abbrev=False)
+    adding = what.add_parser("add", help="add a server under a name, or change one", allow_abbrev=False)
     adding.add_argument("name", metavar="NAME")
     adding.add_argument("address", metavar="ADDRESS", help="such as http://localhost:8000")
-    adding.add_argument("--model", default=Server.model, help="its name there (default: the first that is listed)")
-    adding.add_argument("--ca-file", default="", metavar="FILE", help="certificates to trust beside the system's, PEM")
+    adding.add_argument(
+        "--model", default=Server.model, help="the model's name on the server (default: the first one listed)"
+    )
+    adding.add_argument(
+        "--ca-file", default="", metavar="FILE", help="certificates to trust in addition to the system's (PEM)"
+    )
     adding.add_argument("--proxy", default="", metavar="ADDRESS", help="default: what HTTPS_PROXY and its like say")
     adding.add_argument("--token", action="store_true", help="ask for a token; from a pipe, its first line")
     removing = what.add_parser("remove", help="remove a server and its token", allow_abbrev=False)
     removing.add_argument("name", metavar="NAME")
     testing = what.add_parser("test", help="ask a server what it can do", allow_abbrev=False)
     testing.add_argument("server", metavar="NAME-OR-ADDRESS")
-    testing.add_argument("--model", default="", help="its name there (default: the server's own)")
+    testing.add_argument("--model", default="", help="the model's name on the server (default: as for the server)")
     testing.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -75,7 +79,7 @@ def _list(as_json: bool) -> None:
         model = "" if server.model == "default" else f"  {server.model}"
         print(f"{server.name:<{width}}  {server.address}{model}{'  (token kept)' if server.keeps_token else ''}")
     if not known:
-        say("No server has a name yet; servers add NAME ADDRESS gives it one.")
+        say("There are no servers yet; add one with servers add NAME ADDRESS.")
 
 
 def _row(server: Server) -> dict[str, str | bool]:

@@ -1,7 +1,8 @@
-"""What came of a run, in sentences."""
+"""The outcome of a run, in sentences."""
 
 from app.cli.output import one_line
-from engine.contract import Metrics
+from engine.contract import CandidateState, Metrics
+from engine.session.candidate import FILE
 from engine.session.export import chosen
 from engine.session.run import Run
 
@@ -15,17 +16,26 @@ def outcome(run: Run) -> str:
         return f"{who}; --json prints what was written instead." if wrote else f"{who}."
     candidate = run.candidates[best]
     if not run.tests:
-        whole = sum(c.state == "done" for c in run.candidates.values())
-        ended = f"{whole} of {count} candidates came to their own end; candidate {best} is shown"
+        whole = sum(c.state == CandidateState.DONE for c in run.candidates.values())
+        ended = f"{whole} of {count} candidates ended by themselves; candidate {best} is shown"
         standing = run.standings.get(best)
         if standing is None or len(standing.group) < 2:
             return f"{ended}."
         return f"{ended}: {len(standing.group)} behave alike on {standing.inputs} inputs."
     if chosen(run) is None:
         why = f": {one_line(candidate.why)}" if candidate.why else "."
+        if count == 1:
+            return f"The candidate does not pass its tests: {candidate.tests_label}{why}"
         return f"None of {count} candidates passes; the best is {best}, {candidate.tests_label}{why}"
     passing = sum(c.passed for c in run.candidates.values())
-    return f"{passing} of {count} candidates pass; candidate {best} is the pick ({candidate.tests_label})."
+    return f"{passing} of {count} candidates pass; candidate {best} is picked ({candidate.tests_label})."
+
+
+def passes_already(run: Run) -> str:
+    """Of a run that was to go on, and need not."""
+    number = chosen(run)
+    who = "The file" if number is not None and run.candidates[number].origin.arm == FILE else f"Candidate {number}"
+    return f"{who} passes these tests already; nothing was changed."
 
 
 def speed(run: Run, metrics: Metrics) -> str:

@@ -1,6 +1,8 @@
 """Keeps every run in the history, and brings earlier ones back into view."""
 
 import time
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from textwrap import shorten
 
@@ -12,12 +14,16 @@ from app.controllers.runs import RunController
 from app.ui.words import tr
 from app.widgets.history_panel import HistoryPanel
 from app.widgets.main_window import MainWindow
+from app.widgets.notice import Choice
 from app.widgets.past_strip import PastStrip
-from engine.contract import BasslineError, RunFinished
+from engine.contract import BasslineError, RunFinished, RunOutcome
+from engine.session.arms import Budget
 from engine.session.journal import HistoryEntry, Journal
 from engine.session.record import StoredRun, title
 from engine.session.recorder import Recorder
 from engine.session.run import Run
+from engine.session.search import was_search
+from engine.session.unfinished import can_go_on
 
 LOOK_S = 0.5
 
@@ -30,6 +36,7 @@ class HistoryController(QObject):
 
     changed = Signal()
     used_again = Signal(object)  # the Request of an earlier run, whose prompt and tests are in the window now
+    goes_on = Signal()  # the run in view is to go on
     _complained = Signal(str)
     _wrote = Signal()
     _left = Signal(object)
@@ -70,7 +77,7 @@ class HistoryController(QObject):
         self.panel.close_down()
         run = self._running.run
         if run is not None and self.past is None:
-            run.apply(RunFinished(run.name, "stopped"))
+            run.apply(RunFinished(run.name, RunOutcome.STOPPED))
             self._recorder.note(run)
         if self._journal is not None:
             self._journal.close()
@@ -84,6 +91,7 @@ class HistoryController(QObject):
         for news in (self._running.changed, self._running.finished, self._running.tests_changed):
             news.connect(self._note)
         self._strip.use_again.connect(self.use_again)
+        self._strip.go_on.connect(self.go_on)
         self.panel.closed.connect(self._window.actions_by_id["history"].trigger)
         self.panel.wanted.connect(self._list)
         self.panel.open_chosen.connect(self.open)
@@ -129,9 +137,12 @@ class HistoryController(QObject):
         except BasslineError as error:
             self._window.notice.say(str(error))
             return
+        self._window.notice.hide()  # what it offered was about another run
         self.past = kept
         self._running.show(kept.run)
-        self._strip.show_run(title(kept.run.request.prompt), f"{kept.began.astimezone():%Y-%m-%d %H:%M}")
+        self._strip.show_run(
+            title(kept.run.request.prompt), f"{kept.began.astimezone():%Y-%m-%d %H:%M}", can_go_on(kept.run)
+        )
         self.changed.emit()
 
     @Slot()
@@ -143,11 +154,21 @@ class HistoryController(QObject):
         request = kept.run.request
         self._window.prompt.replace_text(request.prompt)
         self._window.tests.replace_text(kept.run.tests)
-        self._window.bar.apply(RunSettings.of(request, kept.run.provenance.choice))
+        settings = RunSettings.of(request, kept.run.provenance.choice)
+        if was_search(kept.run):
+            settings = replace(settings, until_pass=True, candidates=Budget.candidates)
+        self._window.bar.apply(settings)
         self.used_again.emit(request)
         self._recorder.resume(kept.run, kept.id)
         self._leave_past()
         self._window.go_to_editor(self._window.prompt)
+
+    @Slot()
+    def go_on(self) -> None:
+        """The run from the history that is in view goes on, if anything of it is missing."""
+        if self.past is not None and can_go_on(self.past.run) and not self._busy:
+            self.use_again()
+            self.goes_on.emit()
 
     @Slot(object)
     def _viewed(self, run: Run) -> None:
@@ -162,12 +183,25 @@ class HistoryController(QObject):
     @Slot(object)
     def _offer(self, left: list[HistoryEntry]) -> None:
         last = left[0]
-        words = tr("Bassline ended early: {finished} of {n} candidates of “{title}” had finished and are kept.")
+        words = tr(
+            "Bassline closed unexpectedly: {finished} of {n} candidates of “{title}” had finished and were kept."
+        )
+        choices: list[Choice] = [
+            (tr("Show"), lambda: self.open(last.id)),
+            (tr("Discard"), lambda: self._delete(last.id)),
+        ]
+        with suppress(BasslineError):  # it is told when it is to be shown
+            if can_go_on(self._read().load(last.id).run):
+                choices.insert(0, (tr("Go on"), lambda: self._open_and_go_on(last.id)))
         self._window.notice.say(
             words.format(finished=last.finished, n=last.candidates, title=shorten(last.title, 60, placeholder="…")),
             tone="warning",
-            choices=[(tr("Show"), lambda: self.open(last.id)), (tr("Discard"), lambda: self._delete(last.id))],
+            choices=choices,
         )
+
+    def _open_and_go_on(self, id: int) -> None:
+        self.open(id)
+        self.go_on()
 
     # The list.
 

@@ -1,4 +1,4 @@
-"""Whether the chosen models fit into the memory that is free now, said beside the model box before they are loaded."""
+"""Whether the chosen models fit into the memory that is free now, shown beside the model box before they are loaded."""
 
 from dataclasses import dataclass
 

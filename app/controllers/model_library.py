@@ -14,6 +14,7 @@ from app.system.engines import SCRIPTED
 from app.system.tasks import Task, main_thread_call
 from app.ui.theme import Theme
 from app.ui.words import tr
+from app.widgets.loading_strip import in_words
 from app.widgets.main_window import MainWindow
 from engine.contract import Loading
 from engine.models.catalog import DEFAULT
@@ -146,6 +147,9 @@ class ModelLibraryController(QObject):
         self._fetching = ""
         self._progress(None)
         self._tell(tr("{name} is ready to load.").format(name=name))
+        if name != self._window.bar.model:
+            words = tr("Use {title}").format(title=self._window.bar.title_of(name))
+            self._window.status.offer(words, tr("Choose it for the next run"), lambda: self._use(name))
         self.look()
 
     @Slot(str)
@@ -204,6 +208,8 @@ class ModelLibraryController(QObject):
             self._dialog = None
 
     def _progress(self, stage: Loading | None) -> None:
+        words = f"{self._fetching}: {in_words(stage)}" if stage else tr("{name}: looking for a source")
+        self._window.status.show_download(words.format(name=self._fetching) if self._fetching else "")
         if self._dialog is not None:
             self._dialog.show_progress(self._fetching, stage)
 

@@ -67,6 +67,15 @@ class ModelLoadController(QObject):
         return any(not wanted.quiet for wanted in self._due)
 
     @property
+    def wanted(self) -> ModelChoice | None:
+        """What somebody waits for."""
+        return self._due[-1].choice if self._due and not self._due[-1].quiet else None
+
+    def loads_other(self, choice: ModelChoice) -> bool:
+        """Somebody waits for a load, and of other models than these."""
+        return self.wanted is not None and not _same(choice, self.wanted)
+
+    @property
     def preloading(self) -> ModelChoice | None:
         """What is being loaded without anybody waiting for it."""
         return self._due[-1].choice if self._due and not self.busy else None

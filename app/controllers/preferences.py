@@ -1,4 +1,4 @@
-"""The settings at work: theme, font, history, proxy and what the window starts with."""
+"""Applies the settings: theme, font, history, proxy and what the window starts with."""
 
 import os
 from dataclasses import replace

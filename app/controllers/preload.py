@@ -1,4 +1,4 @@
-"""Models that are ready ahead of time, and whether they fit."""
+"""Loads models in advance, in the background."""
 
 from PySide6.QtCore import QObject, Slot
 

@@ -1,4 +1,4 @@
-"""What is asked: the prompt, the files that go along, and the answer that it follows."""
+"""What the next request asks: the prompt, the attached files, and the answer that it follows up."""
 
 import secrets
 from collections.abc import Iterable

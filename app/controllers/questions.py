@@ -10,6 +10,7 @@ from app.system.runner_connection import RunnerConnection
 from app.widgets.main_window import MainWindow
 from app.widgets.question_strip import QuestionStrip
 from engine.contract import RunFinished
+from engine.contract.states import FINISHED
 from engine.elicitation.answers import Answer, NotWritable, with_answer
 from engine.elicitation.elicitation import Elicitation, Solution
 from engine.elicitation.questions import Question
@@ -73,7 +74,7 @@ class QuestionController(QObject):
         solutions = {
             number: Solution(c.code, c.mean_logprob, c.text)
             for number, c in sorted(run.candidates.items())
-            if c.state in ("done", "cut") and c.code.strip() and c.block.maybe_python
+            if c.state in FINISHED and c.code.strip() and c.block.maybe_python
         }
         if len(solutions) < 2 and not self._wanted:
             return

@@ -1,4 +1,4 @@
-"""What the controls above a run add up to."""
+"""The settings of one run, as the controls in the window have them."""
 
 from dataclasses import dataclass, field
 

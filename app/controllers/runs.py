@@ -9,9 +9,10 @@ from app.controllers.model_load import ModelLoadController
 from app.system.engine_thread import EventBatch
 from app.system.runner_connection import RunnerConnection
 from app.ui.words import tr
-from engine.contract import Cancel, CandidateFinished, Load, LoadFailed, ModelChoice, Request, RunFinished
+from engine.contract import Cancel, CandidateFinished, Load, LoadFailed, ModelChoice, Request, RunFinished, RunOutcome
 from engine.runner.protocol import Answer, CancelTests, Isolation, RunTests, TestFinished
 from engine.session import turns
+from engine.session.batches import repairs_of_each
 from engine.session.driver import RunDriver
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
 from engine.session.provenance import Provenance
@@ -72,7 +73,7 @@ class RunController(QObject):
     @property
     def busy(self) -> bool:
         """The engine has not said its last word on the run in view, or will be asked for more."""
-        return self.driver is not None and (not self.driver.run.ended or self.driver.searching)
+        return self.driver is not None and (not self.driver.run.ended or self.driver.continues)
 
     @property
     def testing(self) -> bool:
@@ -102,12 +103,12 @@ class RunController(QObject):
             self._perform(driver.more(count))
             self.changed.emit()
 
-    def search_on(self, search: Search, choice: ModelChoice) -> None:
-        """The run in view has ended without a pass, and goes on until one passes."""
+    def go_on(self, choice: ModelChoice, search: Search | None = None) -> None:
+        """The run in view has ended, and goes on with what it did not finish; ``search``: until one passes."""
         driver = self.driver
         if driver is None or self.busy:
             return
-        self._when_loaded(choice, lambda: self._begin(driver.run, driver.search_on(search)))
+        self._when_loaded(choice, lambda: self._begin(driver.run, driver.go_on(search)))
 
     def repair(self, number: int, count: int, seed: int, choice: ModelChoice) -> None:
         """Corrections of a candidate join the run in view. Raises BadRequest."""
@@ -116,6 +117,14 @@ class RunController(QObject):
             return
         turns.fix(driver.run, number, seed)  # raises before a model is loaded for it
         self._when_loaded(choice, lambda: self._begin(driver.run, driver.repair(number, count, seed)))
+
+    def repair_each(self, count: int, seed: int, choice: ModelChoice) -> None:
+        """Corrections of all answers that failed join the run in view, in one batch. Raises BadRequest."""
+        driver = self.driver
+        if driver is None or self.busy:
+            return
+        repairs_of_each(driver.run, count, seed)  # raises before a model is loaded for it
+        self._when_loaded(choice, lambda: self._begin(driver.run, driver.repair_each(count, seed)))
 
     def show(self, run: Run, search: Search | None = None) -> None:
         """Put a run into view, of which nothing is asked yet."""
@@ -140,7 +149,7 @@ class RunController(QObject):
         run = self.run
         self._loading.abandon()
         if run is not None and not run.ended:
-            self._receive((RunFinished(run.name, "stopped"),))
+            self._receive((RunFinished(run.name, RunOutcome.STOPPED),))
 
     def close(self) -> None:
         self._waiting = None
@@ -190,7 +199,7 @@ class RunController(QObject):
 
     def _tell_end(self) -> None:
         """Once, when the engine has said its last word and nothing more will be asked of it."""
-        if self._last_word is None or self.driver is None or self.driver.searching:
+        if self._last_word is None or self.driver is None or self.driver.continues:
             return
         event, self._last_word = self._last_word, None
         self._force_timer.stop()
@@ -235,6 +244,8 @@ class RunController(QObject):
 
     @Slot(object)
     def _no_models(self, event: LoadFailed) -> None:
+        if event.cancelled and self._loading.busy:
+            return  # another load took its place, and that is what is waited for
         self._waiting = None
         if self.driver is not None:
             self._perform(self.driver.engine_event(event))  # a search goes on without that model

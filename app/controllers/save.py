@@ -136,10 +136,11 @@ class SaveController(QObject):
             self._window.notice.say(str(error))
         else:
             self._window.remember("folder", str(path.parent))
+            shorter = [tr("Saved {name}.").format(name=path.name), tr("Saved.")]
             words = tr("Saved {path}.").format(path=path)
             if files != [path]:
                 words = tr("Saved {count} files to {folder}.").format(count=len(files), folder=path)
-            self._window.status.flash(words)
+            self._window.status.flash(words, *shorter)
 
 
 def _dated_name() -> str:

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 
 from PySide6.QtCore import QObject, Slot
 
@@ -9,12 +10,14 @@ from app.controllers.model_load import ModelLoadController
 from app.controllers.runs import RunController
 from app.system.tasks import Task
 from app.ui.words import tr
+from app.widgets.candidate_page import TEST_LOG
 from app.widgets.main_window import MainWindow
 from app.widgets.notice import Choice
-from engine.contract import BadRequest, BasslineError, ModelChoice, RunFinished
+from engine.contract import BadRequest, BasslineError, ModelChoice, RunFinished, RunOutcome
 from engine.session.arms import BATCH, Budget, Model, best_failing
+from engine.session.batches import repairs_of_each
 from engine.session.run import Run
-from engine.session.search import Search
+from engine.session.search import Search, was_search
 
 LARGER = "larger_models"  # remembered: "never" when the user wants none
 
@@ -28,6 +31,7 @@ class SearchController(QObject):
         super().__init__(parent)
         self._window, self._loading, self._runs = window, loading, runs
         self._ladder: list[Model] = []
+        self._then: Callable[[], None] | None = None  # waits for that
         self._task = Task(self)
         self._task.done.connect(self._take_ladder)
         loading.ready_for.connect(self._look)
@@ -35,7 +39,7 @@ class SearchController(QObject):
         runs.searched.connect(self._offer)
         runs.finished.connect(self._offer_after_tests)
         runs.tests_changed.connect(self._offer_after_tests)
-        self._offered: Run | None = None
+        self._offered: tuple[Run, str, int] | None = None
         self._decide: Callable[[bool], None] | None = None  # while the question about a larger model stands
         window.notice.left.connect(lambda: self._answer(False))
 
@@ -44,22 +48,46 @@ class SearchController(QObject):
         if budget is None:
             return None
         if not tests.strip():
-            raise BadRequest(tr("Until one passes needs tests; write some in the Tests tab."))
+            raise BadRequest(tr("“Until one passes” needs tests; write some in the Tests tab."))
         return Search(budget, self._models(choice))
 
     def go_on(self) -> None:
-        """The run in view goes on until one passes."""
+        """The run in view goes on until one passes, with as many candidates more as a new search may have."""
+        self._with_models(lambda choice, models: self._runs.go_on(choice, Search(self._more(), models)))
+
+    def resume(self) -> None:
+        """The run in view, one of the history, goes on: what it did not finish, and its search if it was one."""
+        if self._runs.run is not None and was_search(self._runs.run):
+            self.go_on()
+        else:
+            self._with_models(lambda choice, _: self._runs.go_on(choice))
+
+    def _more(self) -> Budget:
+        run, budget = self._runs.run, self._window.bar.settings().budget or Budget()
+        return replace(budget, candidates=budget.candidates + (len(run.candidates) if run else 0))
+
+    def _with_models(self, do: Callable[[ModelChoice, list[Model]], None]) -> None:
+        """Once it is known what is larger than the chosen model, and here."""
         try:
             choice = self._choice()
-            self._runs.search_on(Search(Budget(), self._models(choice)), choice)
+            if self._ladder and self._ladder[0].choice == choice:
+                do(choice, self._models(choice))
+            else:
+                self._then = lambda: do(choice, self._models(choice))
+                self._look(choice)
         except BasslineError as error:
             self._window.notice.say(str(error))
 
     def fix_best(self) -> None:
-        run = self._runs.run
-        if run is not None and (best := best_failing(run)) is not None:
-            self._window.page.choose(best.number)
-            self._runs.repair(best.number, BATCH, secrets.randbelow(2**31), self._choice())
+        """The best failing one; where several answers can be corrected in one batch, as many as there is room for."""
+        run, seed = self._runs.run, secrets.randbelow(2**31)
+        if run is None or (best := best_failing(run)) is None:
+            return
+        self._window.page.open(best.number)
+        if _fixable(run) > 1:
+            self._runs.repair_each(BATCH, seed, self._choice())
+        else:
+            self._runs.repair(best.number, BATCH, seed, self._choice())
 
     def close(self) -> None:
         self._task.forget()
@@ -82,6 +110,9 @@ class SearchController(QObject):
     @Slot(object)
     def _take_ladder(self, models: list[Model]) -> None:
         self._ladder = models
+        then, self._then = self._then, None
+        if then is not None:
+            then()
 
     @Slot(str, object)
     def _ask(self, model: str, decide: Callable[[bool], None]) -> None:
@@ -91,7 +122,9 @@ class SearchController(QObject):
             decide(True)
             return
 
-        words = tr("None has passed yet. {title} is larger, and on this computer: go on with it?").format(title=title)
+        words = tr("No candidate has passed yet. {title} is a larger model on this computer. Go on with it?").format(
+            title=title
+        )
         choices: list[Choice] = [
             (tr("Yes"), lambda: self._answer(True, "yes")),
             (tr("No"), lambda: self._answer(False)),
@@ -110,24 +143,30 @@ class SearchController(QObject):
     @Slot()
     def _offer_after_tests(self, _event: RunFinished | None = None) -> None:
         run = self._runs.run
-        if run is not None and run.outcome == "finished" and not self._runs.busy and not self._runs.testing:
+        if run is not None and run.outcome == RunOutcome.FINISHED and not self._runs.busy and not self._runs.testing:
             self._offer(run)
 
     @Slot(object)
     def _offer(self, run: Run) -> None:
-        """Once per run and tests, when all its candidates were tested and none passed."""
+        """Once for the same candidates and tests, when all were tested and none passed."""
         tested = [c for c in run.candidates.values() if c.report is not None]
-        if not tested or any(c.passed for c in tested) or self._offered is run or run.next_to_test():
+        this = run, run.tests, len(run.candidates)
+        if not tested or any(c.passed for c in tested) or self._offered == this or run.next_to_test():
             return
-        self._offered = run
+        self._offered = this
         best = best_failing(run)
         choices = [(tr("Go on until one passes"), self.go_on)]
         if best is not None:
-            choices.append((tr("Fix the best one"), self.fix_best))
-            self._window.page.choose(best.number)
+            several = _fixable(run)
+            words = tr("Fix the best {n}").format(n=several) if several > 1 else tr("Fix the best one")
+            choices.append((words, self.fix_best))
+            if not self._window.page.in_use:
+                self._window.page.open(best.number, TEST_LOG)
         if (larger := self._next_model()) is not None:
             choices.append((tr("Use {title}").format(title=self._window.bar.title_of(larger)), self._use_larger))
-        words = tr("None of {n} candidates passes its tests.").format(n=len(run.candidates))
+        words = tr("None of the {n} candidates passed the tests.").format(n=len(run.candidates))
+        if len(run.candidates) == 1:
+            words = tr("The candidate did not pass the tests.")
         self._window.notice.say(words, tone="warning", choices=choices)
 
     def _next_model(self) -> str | None:
@@ -138,3 +177,14 @@ class SearchController(QObject):
             self._window.bar.choose_model(larger)
             self._window.bar.model_chosen.emit()
             self._window.actions_by_id["generate"].trigger()
+
+
+def _fixable(run: Run) -> int:
+    """Different answers that corrections can be asked of in one batch: those of a conversation, a batch at most."""
+    if run.request.mode != "chat":
+        return 0
+    try:
+        _, origins = repairs_of_each(run, BATCH, 0)
+    except BasslineError:
+        return 0
+    return len({origin.of for origin in origins.values()})

@@ -1,4 +1,4 @@
-"""When tests run, what the user is asked and told before, and what a first pass ends."""
+"""The questions and notices about running tests: consent, refused tests, and the first pass."""
 
 from PySide6.QtCore import QObject, Slot
 
@@ -40,7 +40,7 @@ class TestingConsent(QObject):
                 if effect.stopped:
                     words = tr("Candidate {number} passed; the others were stopped.")
                     self._window.status.flash(words.format(number=effect.candidate))
-                self._window.page.choose(effect.candidate)
+                self._window.page.open(effect.candidate)
 
     @Slot(object)
     def _explain_running(self, isolation: Isolation) -> None:

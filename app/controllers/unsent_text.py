@@ -1,4 +1,4 @@
-"""What was typed and has not become a run is there again when the window is."""
+"""Keeps text that was typed but not sent, and restores it when the window opens again."""
 
 import json
 from contextlib import suppress

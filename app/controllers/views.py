@@ -11,7 +11,7 @@ from app.system.engine_thread import EventBatch
 from app.ui.action_state import ActionState
 from app.widgets.main_window import MainWindow
 from app.widgets.status_line import model_in_words, preload_in_words, run_in_title, run_in_words
-from engine.contract import CandidateFinished, Loading, Ready, RunFinished, StepDone, TextAdded
+from engine.contract import CandidateFinished, Loading, ModelChoice, Ready, RunFinished, StepDone, TextAdded
 from engine.session.run import Run
 
 BEAT_S = 1.0  # numbers that change more often are not read, and painting them costs
@@ -36,11 +36,12 @@ class ViewController(QObject):
         self._situation, self._length = situation, length
         self._rate, self._beat_s = Rate(), 0.0  # of the run, and when the numbers are shown next
         self._beat = False  # the numbers are due
+        self._strip_is_about: ModelChoice | None = None
         loading.changed.connect(self._models)
         loading.staged.connect(self._stage)
         loading.drained.connect(self._drained)
         running.in_view.connect(self._in_view)
-        running.began.connect(self._forget_speed)  # its clock starts over
+        running.began.connect(self._began)
         running.applied.connect(self._note)
         running.finished.connect(self._finished)
         running.changed.connect(self.refresh)
@@ -79,7 +80,8 @@ class ViewController(QObject):
         strip = self._window.loading
         if not self._loading.busy:
             strip.hide()
-        elif strip.isHidden():
+        elif strip.isHidden() or self._loading.wanted != self._strip_is_about:
+            self._strip_is_about = self._loading.wanted
             strip.begin(self._window.bar.model_title)
         self.refresh()
 
@@ -95,6 +97,12 @@ class ViewController(QObject):
         self._window.page.start()
         self._window.show_candidates(True)
         self._window.status.offer()
+
+    @Slot(object)
+    def _began(self, run: Run) -> None:
+        self._forget_speed()  # its clock starts over
+        self._window.candidates.touch_all()  # who was cut off is nobody's best any more
+        self._window.page.go_on()
 
     @Slot()
     def _forget_speed(self) -> None:

@@ -14,7 +14,7 @@ class KeysDialog(QDialog):
 
     def __init__(self, theme: Theme, parent: QWidget | None = None):
         super().__init__(parent)
-        self.setWindowTitle(tr("Keys"))
+        self.setWindowTitle(tr("Keyboard shortcuts"))
         model = TableModel((tr("Key"), tr("Action"), tr("What it does")), self)
         model.show([(Cell(key), Cell(tr(text)), Cell(tr(what), tone="muted")) for key, text, what in keys()])
         buttons = QDialogButtonBox()
@@ -24,6 +24,6 @@ class KeysDialog(QDialog):
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 12)
         column.setSpacing(12)
-        column.addWidget(ResultTable(theme, model, tr("Keys")), 1)
+        column.addWidget(ResultTable(theme, model, tr("Keyboard shortcuts")), 1)
         column.addWidget(buttons)
         self.resize(760, 560)

@@ -45,7 +45,7 @@ class ModelsDialog(QDialog):
         self._about = label(tone="muted", wrap=True)
         self._other = QLineEdit()
         self._other.setAccessibleName(tr("Another model"))
-        self._other.setPlaceholderText(tr("another one: owner/name on the hub, a folder, or a GGUF file"))
+        self._other.setPlaceholderText(tr("another model: owner/name on the hub, a folder, or a GGUF file"))
         self._browse = _button(tr("Choose a file…"), tr("A GGUF file on this computer"))
         self._use = _button(tr("Use"), "")
         self._draft = _button(tr("Use as draft"), "")
@@ -141,7 +141,7 @@ class ModelsDialog(QDialog):
         nothing = "" if name else tr("Choose a model first.")
         here = tr("It is on this computer already.") if model and model.here else ""
         busy = tr("{name} is being downloaded.").format(name=self._fetching) if self._fetching else ""
-        kept = "" if model and model.removable else tr("Bassline keeps no files of it here.")
+        kept = "" if model and model.removable else tr("There are no files of it to remove.")
         loaded = tr("It is loaded now; choose another model first.") if name and name == self._loaded else ""
         for button, tip, why in (
             (self._use, tr("Use it for the next run; it is downloaded first if needed"), nothing),

@@ -1,4 +1,4 @@
-"""What an error sentence leaves out, to read and to copy."""
+"""The details behind an error sentence, to read and to copy."""
 
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
 

@@ -46,12 +46,14 @@ class ServersDialog(QDialog):
         self._address = _line(tr("Address"), tr("Server URL"), "http://localhost:8000")
         self._model = QComboBox()
         self._model.setEditable(True)
-        self._model.setLineEdit(_line(tr("Model there"), tr("Its name on the server"), ""))
-        self._model.setAccessibleName(tr("Model there"))
+        self._model.setLineEdit(_line(tr("Model on the server"), tr("Its name on the server"), ""))
+        self._model.setAccessibleName(tr("Model on the server"))
         self._model.setToolTip(tr("Its name on the server; default is the first that it lists"))
         self._token = _line(tr("Token"), tr("Stored in the system's keyring only"), tr("none"))
         self._token.setEchoMode(QLineEdit.EchoMode.Password)
-        self._ca_file = _line(tr("Certificates"), tr("A PEM file to trust beside the system's own"), tr("the system's"))
+        self._ca_file = _line(
+            tr("Certificates"), tr("A PEM file to trust in addition to the system's certificates"), tr("the system's")
+        )
         self._proxy = _line(tr("Proxy"), tr("Empty: from the environment"), tr("from the environment"))
         self._found = label(wrap=True)
         self._found.setMinimumHeight(8 * self.fontMetrics().lineSpacing())
@@ -59,10 +61,10 @@ class ServersDialog(QDialog):
         self._buttons = {
             name: _button(text, tip)
             for name, text, tip in (
-                ("new", tr("New"), tr("Start an empty entry")),
+                ("new", tr("New"), tr("Add a new server")),
                 ("remove", tr("Remove"), tr("Remove this server and its token")),
                 ("test", tr("Test"), tr("Ask the server what it can do; takes some seconds")),
-                ("save", tr("Save"), tr("Keep this server under its name")),
+                ("save", tr("Save"), tr("Save this server under its name")),
                 ("use", tr("Use"), tr("Use it for the next run")),
                 ("close", tr("Close"), tr("Close")),
             )
@@ -113,7 +115,7 @@ class ServersDialog(QDialog):
         for text, field in (
             (tr("Name"), self._name),
             (tr("Address"), self._address),
-            (tr("Model there"), self._model),
+            (tr("Model on the server"), self._model),
             (tr("Token"), self._token),
             (tr("Certificates"), self._ca_file),
             (tr("Proxy"), self._proxy),

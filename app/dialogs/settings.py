@@ -1,4 +1,4 @@
-"""What a user chooses for good. Every change shows at once; what cannot be is shown beside the field, not changed."""
+"""The user's settings. A change takes effect at once; an invalid value is not applied, and the dialog says why."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,9 +21,9 @@ from PySide6.QtWidgets import (
 from app.ui.theme import em
 from app.ui.words import tr
 from app.widgets.controls import label
-from app.widgets.fields import NumberField, choice_box, choose
+from app.widgets.fields import NumberField, choice_box, choose, number_field
 from engine.contract import BadRequest, BasslineError
-from engine.contract.request import MAX_CANDIDATES
+from engine.contract.parameters import CANDIDATES, MAX_TOKENS, TEMPERATURE, TOP_P
 from engine.session.settings import FONT_SIZES, Settings
 
 _WIDE = 26
@@ -77,7 +77,7 @@ class SettingsDialog(QDialog):
             tr("Command that opens a candidate, such as code --wait {file}; empty: the system's default"),
             tr("the system's"),
         )
-        self._folder = _line(tr("Folder"), tr("Where saving starts; empty: where the last file went"), tr("last used"))
+        self._folder = _line(tr("Folder"), tr("Where save dialogs open; empty: the folder used last"), tr("last used"))
         self._browse = QPushButton(tr("Choose…"))
         self._browse.setAccessibleName(tr("Choose the folder"))
         self._browse.setToolTip(tr("Choose the folder"))
@@ -101,21 +101,21 @@ class SettingsDialog(QDialog):
 
     def _generation(self) -> None:
         tip = tr("Defaults for new windows")
-        self._candidates = NumberField(tr("Number of candidates"), tip, 1, MAX_CANDIDATES, 1)
-        self._temperature = NumberField(tr("Temperature"), tip, 0, 10, 0.0, 0.1)
-        self._top_p = NumberField(tr("Top-p"), tip, 0.01, 1, 1.0, 0.05)
-        self._max_tokens = NumberField(tr("Max tokens"), tip, 1, 131_072, 1, width=6)
+        self._candidates = number_field(CANDIDATES, tip)
+        self._temperature = number_field(TEMPERATURE, tip)
+        self._top_p = number_field(TOP_P, tip)
+        self._max_tokens = number_field(MAX_TOKENS, tip, width=6)
         self._group(
             tr("New windows start with"),
             (tr("Candidates"), self._candidates),
-            (tr("Temperature"), self._temperature),
-            (tr("Top-p"), self._top_p),
-            (tr("Max tokens"), self._max_tokens),
+            (tr(TEMPERATURE.title), self._temperature),
+            (tr(TOP_P.title), self._top_p),
+            (tr(MAX_TOKENS.title), self._max_tokens),
         )
 
     def _safety(self) -> None:
         self._history = _check(tr("Keep runs in the history"), tr("Prompts and answers stay on this computer"))
-        self._run_code = _check(tr("Tests may run what models write"), tr("Off: no code of a candidate ever runs"))
+        self._run_code = _check(tr("Allow tests to run generated code"), tr("When off, no generated code is ever run"))
         self._column.addSpacing(8)
         self._column.addWidget(label(tr("History and safety"), role="heading"))
         self._column.addWidget(self._history)

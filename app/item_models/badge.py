@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from app.ui.words import tr
 from engine.session.candidate import Candidate
+from engine.session.states import CANDIDATE_STATES, TEST_STATES, TestState
 
 
 @dataclass(frozen=True)
@@ -17,39 +18,15 @@ class Badge:
     best: bool = False
 
 
-# State -> word, icon, tone.
-STATES = {
-    "queued": ("queued", "queued", "muted"),
-    "running": ("running", "running", "running"),
-    "done": ("finished", "done", "text"),
-    "cut": ("cut off", "cut", "warning"),
-    "stopped": ("stopped", "stopped", "muted"),
-    "failed": ("failed", "failed", "failed"),
-}
-TESTS = {
-    "queued": ("waiting", "tests-running", "muted"),
-    "running": ("testing", "tests-running", "running"),
-    "passed": ("passed", "passed", "passed"),
-    "passed by its own ==": ("soft pass", "soft-pass", "warning"),
-    "failed": ("failed", "tests-failed", "failed"),
-    "timed out": ("timed out", "tests-error", "failed"),
-    "killed": ("killed", "tests-error", "failed"),
-    "tampered": ("tampered", "tests-error", "failed"),
-    "needs consent": ("needs consent", "tests-error", "warning"),
-    "error": ("test error", "tests-error", "warning"),
-}
-
-
 def badge(candidate: Candidate, per_second: float | None, best: bool = False, outdated: bool = False) -> Badge:
     """A candidate in two short lines: what became of it, and how fast or like which it is.
 
     ``outdated``: its verdict is about other tests than those there are now.
     """
     speed = tr("{rate:.0f} tok/s").format(rate=per_second) if per_second is not None else ""
-    if candidate.test_state in TESTS:
-        word, icon, tone = TESTS[candidate.test_state]
-    else:
-        word, icon, tone = STATES[candidate.state]
+    tested = candidate.test_state != TestState.NOT_RUN
+    shown = TEST_STATES[candidate.test_state] if tested else CANDIDATE_STATES[candidate.state]
+    word = tr(shown.word) + _count(candidate)
     note = tr("repair of {n}").format(n=candidate.origin.of) if candidate.origin.of else speed
     if candidate.same_as is not None:
         note = tr("same as {number}").format(number=candidate.group)
@@ -58,22 +35,22 @@ def badge(candidate: Candidate, per_second: float | None, best: bool = False, ou
     elif candidate.behaves_like is not None:
         note = tr("behaves like {number}").format(number=candidate.behaves_like.number)
     if outdated:
-        return Badge(tr(word) + _count(candidate), tr("tests changed"), icon, "muted", best)
-    return Badge(tr(word) + _count(candidate), tr("best") if best else note, icon, tone, best)
+        return Badge(word, tr("tests changed"), shown.icon, "muted", best)
+    return Badge(word, tr("best") if best else note, shown.icon, shown.tone, best)
 
 
 def _count(candidate: Candidate) -> str:
     """Briefly, since it stands in a tab: how many passed, or how many of all failed."""
-    if candidate.test_state == "running" and candidate.tests_total:
+    if candidate.test_state == TestState.RUNNING and candidate.tests_total:
         return f" {candidate.tests_done}/{candidate.tests_total}"
     report = candidate.report
     if report is None or not report.tests:
         return ""
-    if candidate.test_state.startswith("passed"):
+    if candidate.test_state in (TestState.PASSED, TestState.PASSED_SOFT):
         return f" {report.passed}/{len(report.tests)}"
     return (
         " " + tr("{n} of {all}").format(n=report.failed, all=len(report.tests))
-        if candidate.test_state == "failed"
+        if candidate.test_state == TestState.FAILED
         else ""
     )
 
@@ -82,13 +59,13 @@ def in_words(candidate: Candidate, per_second: float | None, outdated: bool = Fa
     """The whole row as a sentence, for screen readers and tooltips."""
     parts = [
         tr("Candidate {number}").format(number=candidate.number),
-        tr(STATES[candidate.state][0]),
+        tr(CANDIDATE_STATES[candidate.state].word),
     ]
     if candidate.ended:  # numbers that grow are no news for a screen reader
         parts.append(tr("{count} tokens").format(count=candidate.tokens))
     if candidate.ended and per_second is not None:
         parts.append(tr("{rate:.0f} tokens per second").format(rate=per_second))
-    if candidate.test_state != "not run":
+    if candidate.test_state != TestState.NOT_RUN:
         parts.append(tr("tests {label}").format(label=candidate.tests_label))
     if outdated:
         parts.append(tr("the tests have changed since"))

@@ -88,7 +88,7 @@ class CandidatesModel(QAbstractListModel):
     def take_speeds(self, at_s: float) -> None:
         """Every candidate that runs has come this far by now."""
         for number, rate in self._rates.items():
-            candidate = self._run.candidates[number] if self._run else None
+            candidate = self._run.candidates.get(number) if self._run else None
             if candidate is not None and not candidate.ended:
                 rate.add(at_s, candidate.tokens)
                 self._touched.add(number)
@@ -97,7 +97,8 @@ class CandidatesModel(QAbstractListModel):
         """Tell the views of every candidate that is new, or was touched and now looks different: painting costs."""
         for number in sorted(self._run.candidates.keys() - self._looks.keys()) if self._run else ():
             self._insert(number)
-        looks = {number: self._look(number) for number in self._touched & self._looks.keys()}
+        there = self._run.candidates.keys() if self._run else ()  # one that never began is away for a moment
+        looks = {number: self._look(number) for number in self._touched & self._looks.keys() if number in there}
         changed = sorted(self._numbers.index(number) for number, look in looks.items() if look != self._looks[number])
         self._looks |= looks
         self._touched.clear()
@@ -126,7 +127,7 @@ class CandidatesModel(QAbstractListModel):
     def candidate(self, row: int) -> Candidate | None:
         if self._run is None or not 0 <= row < len(self._numbers):
             return None
-        return self._run.candidates[self._numbers[row]]
+        return self._run.candidates.get(self._numbers[row])
 
     def badge(self, row: int) -> Badge | None:
         return self._looks[self._numbers[row]].badge if 0 <= row < len(self._numbers) else None

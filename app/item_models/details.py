@@ -3,32 +3,27 @@
 from app.item_models.rate import average
 from app.item_models.table import Cell
 from app.ui.words import tr
-from engine.session.arms import FRESH
+from engine.session.arms import FRESH, SHOWN_TEST
 from engine.session.candidate import ONCE, Candidate, Origin
 from engine.session.run import Run
-from engine.session.search import Decision
+from engine.session.search import asked_of
+from engine.session.states import STOP_REASONS
 
-_REASONS = {
-    "stop": "ended by itself",
-    "length": "reached max tokens",
-    "budget": "reached the time budget",
-    "cancelled": "stopped by you",
-    "error": "an error ended it",
-}
+_ARMS = {FRESH: "your prompt", SHOWN_TEST: "your prompt with a failing test"}
 
 
 def details(candidate: Candidate, run: Run | None = None, best: str = "") -> list[tuple[Cell, ...]]:
     """Pairs of what and how much; only what is known. ``best``: why it is the best, if it is."""
-    ending = _REASONS.get(candidate.stop_reason, candidate.stop_reason)
+    ending = STOP_REASONS.get(candidate.stop_reason, "")
     speed = average(candidate.tokens, candidate.started_s, candidate.finished_s)
     block = candidate.block
     known = (
         (tr("State"), candidate.state + (f": {tr(ending)}" if ending else "")),
         (tr("Best so far"), best),
-        (tr("From"), origin_in_words(candidate.origin)),
-        (tr("Asked"), _asked(candidate, run)),
+        (tr("Origin"), origin_in_words(candidate.origin)),
+        (tr("Prompt"), _asked(candidate, run)),
         (tr("Tests"), candidate.tests_label),
-        (tr("Like"), candidate.likeness),
+        (tr("Similarity"), candidate.likeness),
         (tr("Group"), _group(candidate, run)),
         (tr("Tokens"), f"{candidate.tokens:,}"),
         (tr("First token"), _seconds(candidate.started_s)),
@@ -47,19 +42,21 @@ def details(candidate: Candidate, run: Run | None = None, best: str = "") -> lis
 
 
 def origin_in_words(origin: Origin) -> str:
-    """For example: repair of 3, qwen2.5-coder-1.5b. Empty for a candidate of a run that asks once."""
+    """For example: repair of 3, by qwen2.5-coder-1.5b. Empty for a candidate of a run that asks once."""
     if origin == ONCE:
         return ""
-    arm = tr("repair of {n}").format(n=origin.of) if origin.of else tr(origin.arm)
-    return ", ".join(part for part in (arm, origin.model) if part)
+    arm = tr("repair of {n}").format(n=origin.of) if origin.of else tr(_ARMS.get(origin.arm, origin.arm))
+    return ", ".join(
+        part for part in (arm, tr("by {model}").format(model=origin.model) if origin.model else "") if part
+    )
 
 
 def _asked(candidate: Candidate, run: Run | None) -> str:
     """The prompt that it answers, where that is not the run's own."""
     if run is None or candidate.origin.arm in ("", FRESH):
         return ""
-    asked = (Decision.from_dict(fields).request for fields in run.decisions)
-    return next((request.prompt for request in asked if candidate.number in request.numbers), "")
+    asked = asked_of(run.decisions, candidate.number)
+    return asked.prompt if asked else ""
 
 
 def _group(candidate: Candidate, run: Run | None) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from PySide6.QtCore import QModelIndex, QObject, QPersistentModelIndex, QSortFilterProxyModel
 
 from app.item_models.candidates import CandidatesModel
+from engine.contract import CandidateState
 from engine.session.candidate import Candidate
 
 Index = QModelIndex | QPersistentModelIndex
@@ -12,7 +13,9 @@ Index = QModelIndex | QPersistentModelIndex
 FILTERS: dict[str, Callable[[Candidate], bool]] = {
     "all": lambda candidate: True,
     "passed": lambda candidate: candidate.passed,
-    "failed": lambda candidate: candidate.state == "failed" or (candidate.report is not None and not candidate.passed),
+    "failed": lambda candidate: (
+        candidate.state == CandidateState.FAILED or (candidate.report is not None and not candidate.passed)
+    ),
     "distinct": lambda candidate: candidate.same_as is None,
     "running": lambda candidate: not candidate.ended,
 }

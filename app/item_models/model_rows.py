@@ -22,7 +22,7 @@ def about(model: ListedModel) -> str:
     """What else there is to know of it, in a line."""
     parts = [model.source if model.source != "Catalog" else "", model.licence]
     if model.context:
-        parts.append(tr("reads {n:,} tokens").format(n=model.context))
+        parts.append(tr("context of {n:,} tokens").format(n=model.context))
     if model.converted_bytes and model.original_bytes:
         words = tr("{original} as published and {converted} as loaded")
         parts.append(words.format(original=size(model.original_bytes), converted=size(model.converted_bytes)))

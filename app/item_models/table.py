@@ -30,12 +30,14 @@ class TableModel(QAbstractTableModel):
         self._headers = tuple(headers)
         self._rows: list[tuple[Cell, ...]] = []
 
-    def show(self, rows: Sequence[tuple[Cell, ...]]) -> None:
+    def show(self, rows: Sequence[tuple[Cell, ...]]) -> bool:
+        """Whether they are others than before; else the selection stays."""
         if list(rows) == self._rows:
-            return  # the selection stays
+            return False
         self.beginResetModel()
         self._rows = list(rows)
         self.endResetModel()
+        return True
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008, N802
         return 0 if parent.isValid() else len(self._rows)

@@ -1,1 +1,1 @@
-"""The process around the window: threads, the engine's and the runner's ends, crash log, leaving."""
+"""The process around the window: threads, connections to engine and runner, crash log, shutdown."""

@@ -1,4 +1,4 @@
-"""Errors that nobody caught: into the log file, and one sentence to the user."""
+"""Uncaught errors: into the log file, and one sentence to the user."""
 
 import contextlib
 import faulthandler

@@ -1,4 +1,4 @@
-"""What the window stands on: the display and Qt's way to it. Where there is none, a sentence instead of a crash."""
+"""The display and Qt's platform plugin. Where no window can open, a sentence instead of a crash."""
 
 import contextlib
 import os

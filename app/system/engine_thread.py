@@ -25,6 +25,7 @@ from engine.contract import (
     Message,
     Ready,
     RunFinished,
+    RunOutcome,
     StepDone,
     TextAdded,
 )
@@ -222,7 +223,7 @@ class EngineThread(QObject):
     def _failure_events(self, broken: EngineFailure) -> list[EventBatch]:
         """What a broken engine can no longer say itself: every run and load that was due has failed."""
         runs = [message.run for message in self._due if isinstance(message, Generate)]
-        words: list[Event] = [RunFinished(run, "failed", None, broken.reason, broken.details) for run in runs]
+        words: list[Event] = [RunFinished(run, RunOutcome.FAILED, None, broken.reason, broken.details) for run in runs]
         return [(word,) for word in (*(words or [LoadFailed(broken.reason, broken.details)]), Closed())]
 
     def abandon(self) -> None:

@@ -1,4 +1,4 @@
-"""The engine that a model's name asks for."""
+"""Opens the engine for a model: the sampler, a server, or recorded answers."""
 
 from pathlib import Path
 

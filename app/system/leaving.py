@@ -1,4 +1,4 @@
-"""The end of this process. Python's own way out is not safe under threads that compute: torch aborts."""
+"""Ends this process. Python's own shutdown is not safe while threads compute: torch aborts."""
 
 import contextlib
 import os

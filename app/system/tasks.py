@@ -1,4 +1,4 @@
-"""Work that would stop the window for a while, on a thread of its own; its end comes back into the main thread."""
+"""Work that would block the window, on its own thread; the result comes back to the main thread."""
 
 import threading
 from collections.abc import Callable
@@ -84,7 +84,7 @@ class Task(QObject):
                 sentence = f"Something went wrong inside Bassline: {error or type(error).__name__}."
             tell(lambda task: task.take(number, result, sentence))
 
-        threading.Thread(target=go, name="errand", daemon=True).start()
+        threading.Thread(target=go, name="task", daemon=True).start()
 
     def forget(self) -> None:
         """Nobody waits any more."""

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ActionState:
-    """``current`` is the candidate in view; ``preloading``: models are being loaded that nobody waits for.
+    """``current`` is the candidate in view; ``preloading``: models are being loaded that nobody waits for;
+    ``loads_other``: what is being loaded is not what is chosen now.
 
     ``past``: the run in view is one from the history, to be read only. ``may_run_code``: the settings allow tests.
     """
 
     loading: bool = False
+    loads_other: bool = False
     preloading: bool = False
     running: bool = False
     stopping: bool = False
@@ -48,7 +50,7 @@ def never(now: ActionState) -> str:
 def generate(now: ActionState) -> str:
     if now.closing:
         return "Bassline is closing."
-    if now.loading:
+    if now.loading and not now.loads_other:
         return "The model is still loading."
     if now.stopping:
         return "The last run is still stopping."
@@ -100,7 +102,7 @@ def run_tests(now: ActionState) -> str:
         return "Write tests in the Tests tab first."
     if now.testing:
         return "Tests are running."
-    return needs_finished(now)
+    return "" if now.running else needs_finished(now)  # during a run it means all that are to come, too
 
 
 def fix_it(now: ActionState) -> str:
@@ -146,7 +148,7 @@ def compare_behaviour(now: ActionState) -> str:
 
 
 def needs_two(now: ActionState) -> str:
-    return "" if now.candidates >= 2 else "There are no two candidates yet."
+    return "" if now.candidates >= 2 else "This needs two candidates."
 
 
 def needs_candidate(number: int) -> Blocked:

@@ -248,8 +248,8 @@ ACTIONS: tuple[Action, ...] = (
     ),
     *_menu(
         "View",
-        Action("go_to_prompt", "Go to prompt", "Put the cursor into the prompt", "Alt+1"),
-        Action("go_to_tests", "Go to tests", "Put the cursor into the tests", "Alt+2"),
+        Action("go_to_prompt", "Go to prompt", "Move the cursor to the prompt", "Alt+1"),
+        Action("go_to_tests", "Go to tests", "Move the cursor to the tests", "Alt+2"),
         Action(
             "go_to_code", "Go to code", "Show the candidate's code", "Alt+3", "", needs_candidate(1), separated=True
         ),
@@ -257,7 +257,7 @@ ACTIONS: tuple[Action, ...] = (
             "go_to_answer", "Go to whole answer", "Show everything the model wrote", "Alt+4", "", needs_candidate(1)
         ),
         Action("go_to_test_log", "Go to test log", "Show the tests of this candidate", "Alt+5", "", needs_candidate(1)),
-        Action("go_to_details", "Go to details", "Show numbers of this candidate", "Alt+6", "", needs_candidate(1)),
+        Action("go_to_details", "Go to details", "Show this candidate's figures", "Alt+6", "", needs_candidate(1)),
         Action("compare", "Compare", "Show what differs between two candidates", "Ctrl+D", "", action_state.needs_two),
         Action("tile", "Tile", "Show two or four candidates at once", "Ctrl+Shift+D", "", action_state.needs_two),
     ),
@@ -275,7 +275,7 @@ ACTIONS: tuple[Action, ...] = (
     *_menu(
         "Help",
         Action("palette", "Command palette…", "Find any action by its name", "Ctrl+Shift+P"),
-        Action("shortcuts", "Keys", "All actions and their keys", "F1"),
+        Action("shortcuts", "Keyboard shortcuts", "All actions and their keys", "F1"),
     ),
 )
 
@@ -302,7 +302,7 @@ def keys() -> list[tuple[str, str, str]]:
 def shortcuts_page() -> str:
     """docs/shortcuts.md, from the table above."""
     lines = [
-        "# Keys",
+        "# Keyboard shortcuts",
         "",
         "Written by `python -m app.ui.actions`; change `app/ui/actions.py` instead. On macOS, Ctrl is Command.",
         "",

@@ -1,4 +1,4 @@
-"""The one way to the clipboard: what is copied is what was given, to the byte."""
+"""All copying to the clipboard goes through here, so that the text arrives byte for byte."""
 
 from PySide6.QtGui import QGuiApplication
 

@@ -1,7 +1,8 @@
-"""What most people never change: closed until it is asked for."""
+"""What most people never change: closed until it is asked for. A field for every parameter that the table puts here."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QStandardItemModel
@@ -11,12 +12,32 @@ from app.controllers.run_settings import RunSettings
 from app.ui.theme import em
 from app.ui.words import tr
 from app.widgets.controls import label
-from app.widgets.fields import NumberField, choice_box, choose
-from engine.contract import Sampling, Speculation
-from engine.contract.request import MAX_CANDIDATES, PRECISIONS
-from engine.sampler.names import DRAFTERS, POLICIES, RULES
+from app.widgets.fields import NumberField, choice_box, choose, number_field, tip_of
+from engine.contract.parameters import DRAFT, DRAFTER, PRECISION, SAMPLING, SPECULATION, Parameter, advanced
+from engine.sampler.names import REGISTRIES
 
 WIDE = 14
+COLUMNS = 4
+# Where each of them stands; one that is not named here comes after these.
+ROWS = (
+    ("top_p", "repetition_penalty", "draft", "precision"),
+    ("top_k", "presence_penalty", "drafter", "acceptance"),
+    ("min_p", "frequency_penalty", "policy", "goal"),
+    ("width", "system", "code_stop"),
+)
+_PLACES = {"system": 2}  # columns that a text takes
+_TITLES = {  # of names that are registered; one without a title is its own
+    "drafter": {
+        "auto": "automatic",
+        "suffix": "suffix: repeats earlier text",
+        "speculator": "speculator: predicts from the model's hidden states",
+        "draft-model": "the draft model",
+        "hybrid": "both: suffix, then draft model",
+        "none": "none: regular decoding",
+    },
+    "policy": {"auto": "automatic", "goodput": "goodput: by measured cost", "bass": "BASS: by acceptance"},
+}
+_LENGTHS = (2, 4, 8)  # of fixed:N
 
 
 class AdvancedPanel(QFrame):
@@ -29,152 +50,36 @@ class AdvancedPanel(QFrame):
         super().__init__(parent)
         self.setProperty("kind", "notice")
         self.setAccessibleName(tr("Advanced settings"))
-        default, none = Sampling(), tr("off")
-        self._top_p = NumberField(
-            tr("Top-p"), tr("Keep the likeliest tokens up to this share"), 0.01, 1, default.top_p, 0.05
-        )
-        self._top_k = NumberField(
-            tr("Top-k"), tr("Keep this many of the likeliest tokens"), 0, 1_000_000, None, 1, hint=none
-        )
-        self._min_p = NumberField(
-            tr("Min-p"),
-            tr("Drop tokens below this share of the likeliest one's probability"),
-            0,
-            1,
-            None,
-            0.05,
-            hint=none,
-        )
-        self._repetition = NumberField(
-            tr("Repetition penalty"), tr("Above 1 makes tokens that were seen less likely"), 0.01, 10, 1, 0.05
-        )
-        self._presence = NumberField(
-            tr("Presence penalty"), tr("Taken off every token that the answer has used"), -2, 2, 0, 0.1
-        )
-        self._frequency = NumberField(
-            tr("Frequency penalty"), tr("Taken off a token once per time that the answer has used it"), -2, 2, 0, 0.1
-        )
-        self._code_stop = choice_box(
-            tr("Stop at"),
-            tr("Where a candidate may stop before the model ends it"),
-            (
-                (tr("the model's end"), ""),
-                (tr("first code block"), "block"),
-                (tr("first function"), "function"),
-            ),
-            WIDE,
-        )
         self._draft = self._draft_box(models)
-        self._drafter = choice_box(
-            tr("Drafter"),
-            tr("What drafts tokens ahead. The text stays the same; only the speed changes"),
-            _titled(
-                DRAFTERS.forms,
-                {
-                    "auto": tr("automatic"),
-                    "suffix": tr("suffix: repeats earlier text"),
-                    "speculator": tr("speculator: predicts from the model's hidden states"),
-                    "draft-model": tr("the draft model"),
-                    "hybrid": tr("both: suffix, then draft model"),
-                    "none": tr("none: regular decoding"),
-                },
-            ),
-            WIDE,
-        )
-        self._policy = choice_box(
-            tr("Draft length"),
-            tr("How many tokens to guess ahead"),
-            (
-                *_titled(
-                    (form for form in POLICIES.forms if form != "fixed:N"),
-                    {
-                        "auto": tr("automatic"),
-                        "goodput": tr("goodput: by measured cost"),
-                        "bass": tr("BASS: by acceptance"),
-                    },
-                ),
-                *((tr("always {n}").format(n=n), f"fixed:{n}") for n in (2, 4, 8)),
-            ),
-            WIDE,
-        )
-        self._acceptance = choice_box(
-            tr("Acceptance"),
-            tr("Coupled: a seed gives the same text whatever the drafter. Rejection: the classic rule"),
-            [(rule, rule) for rule in RULES.forms],
-            WIDE,
-        )
-        self._precision = choice_box(
-            tr("Weight precision"), tr("Number format of the weights"), [(each, each) for each in PRECISIONS], WIDE
-        )
-        self._goal = choice_box(
-            tr("Optimize for"),
-            tr("Decides how many candidates are decoded at a time. Automatic: the first right one if there are tests"),
-            ((tr("automatic"), ""), (tr("all candidates"), "all"), (tr("the first right one"), "first")),
-            WIDE,
-        )
-        self._width = NumberField(
-            tr("Batch size"),
-            tr("Candidates decoded together; empty: chosen by measured cost"),
-            1,
-            MAX_CANDIDATES,
-            None,
-            hint=tr("auto"),
-        )
-        self._system = QLineEdit()
-        self._system.setAccessibleName(tr("System prompt"))
-        self._system.setToolTip(tr("Instructions to a chat model before the prompt; empty: the model's own"))
-        self._system.setPlaceholderText(tr("the model's own"))
+        self._parameters = advanced()
+        self.fields = {parameter.name: self._field(parameter) for parameter in self._parameters}
         self._lay_out()
-        for box in (self._draft, self._precision):
-            box.activated.connect(lambda _: self.model_changed.emit())
+        for name in (DRAFT.name, PRECISION.name):
+            self._box(name).activated.connect(lambda _: self.model_changed.emit())
         self.apply(RunSettings())
 
     def complete(self, settings: RunSettings) -> RunSettings:
         """``settings`` with what is chosen here. Raises BadRequest."""
-        sampling = replace(
-            settings.sampling,
-            top_p=self._top_p.number(),
-            top_k=int(self._top_k.value() or 0),
-            min_p=self._min_p.value() or 0.0,
-            repetition_penalty=self._repetition.number(),
-            presence_penalty=self._presence.number(),
-            frequency_penalty=self._frequency.number(),
-            code_stop=self._code_stop.currentData(),
-        )
-        return replace(
-            settings,
-            draft=self.draft,
-            precision=self._precision.currentData(),
-            sampling=sampling,
-            speculation=Speculation(
-                self._drafter.currentData(), self._policy.currentData(), self._acceptance.currentData()
-            ),
-            goal=self._goal.currentData(),
-            width=int(self._width.value() or 0),
-            system=self._system.text(),
-        )
+        parts: dict[str, dict[str, Any]] = {}
+        for parameter in self._parameters:
+            parts.setdefault(parameter.part, {})[parameter.name] = self._value(parameter)
+        sampling = replace(settings.sampling, **parts.pop(SAMPLING, {}))
+        speculation = replace(settings.speculation, **parts.pop(SPECULATION, {}))
+        rest = {name: value for values in parts.values() for name, value in values.items()}
+        return replace(settings, sampling=sampling, speculation=speculation, **rest)
 
     def apply(self, settings: RunSettings) -> None:
-        sampling, speculation = settings.sampling, settings.speculation
-        self._top_p.set_value(sampling.top_p)
-        self._top_k.set_value(sampling.top_k or None)
-        self._min_p.set_value(sampling.min_p or None)
-        self._repetition.set_value(sampling.repetition_penalty)
-        self._presence.set_value(sampling.presence_penalty)
-        self._frequency.set_value(sampling.frequency_penalty)
-        for box, value in (
-            (self._code_stop, sampling.code_stop),
-            (self._drafter, speculation.drafter),
-            (self._policy, speculation.policy),
-            (self._acceptance, speculation.acceptance),
-            (self._precision, settings.precision),
-            (self._goal, settings.goal),
-            (self._draft, settings.draft),
-        ):
-            choose(box, value)
-        self._width.set_value(settings.width or None)
-        self._system.setText(settings.system)
-        self._system.setCursorPosition(0)
+        carriers = {SAMPLING: settings.sampling, SPECULATION: settings.speculation}
+        for parameter in self._parameters:
+            value = getattr(carriers.get(parameter.part, settings), parameter.name)
+            match self.fields[parameter.name]:
+                case NumberField() as field:
+                    field.set_value(None if parameter.hint and value == parameter.default else value)
+                case QComboBox() as box:
+                    choose(box, value)
+                case QLineEdit() as line:
+                    line.setText(value)
+                    line.setCursorPosition(0)
 
     @property
     def draft(self) -> str:
@@ -184,7 +89,7 @@ class AdvancedPanel(QFrame):
 
     def without_drafts(self) -> None:
         """Regular decoding from the next run on."""
-        choose(self._drafter, "none")
+        choose(self._box(DRAFTER.name), "none")
 
     def offer_drafts(self, models: list[tuple[str, str, str]]) -> None:
         """Title and name of each, and why it cannot draft: then it is greyed, with that sentence. What is chosen stays.
@@ -205,13 +110,36 @@ class AdvancedPanel(QFrame):
     def choose_draft(self, name: str) -> None:
         choose(self._draft, name)
 
+    def _field(self, parameter: Parameter[Any]) -> QWidget:
+        if parameter.name == DRAFT.name:
+            return self._draft
+        if parameter.range is not None:
+            return number_field(parameter)
+        if choices := list(_choices(parameter)):
+            return choice_box(tr(parameter.title), tip_of(parameter), choices, WIDE)
+        line = QLineEdit()
+        line.setAccessibleName(tr(parameter.title))
+        line.setToolTip(tr(parameter.help))
+        line.setPlaceholderText(tr(parameter.hint) if parameter.hint else "")
+        return line
+
+    def _value(self, parameter: Parameter[Any]) -> Any:
+        match self.fields[parameter.name]:
+            case NumberField() as field:
+                value = field.value()
+                return parameter.default if value is None else value
+            case QComboBox() as box:
+                return self.draft if box is self._draft else box.currentData()
+            case QLineEdit() as line:
+                return line.text()
+
+    def _box(self, name: str) -> QComboBox:
+        box = self.fields[name]
+        assert isinstance(box, QComboBox)
+        return box
+
     def _draft_box(self, models: list[tuple[str, str]]) -> QComboBox:
-        box = choice_box(
-            tr("Draft model"),
-            tr("A small model with the same vocabulary that guesses ahead; name, folder, GGUF file or hub name"),
-            [(tr("none"), ""), *models],
-            WIDE,
-        )
+        box = choice_box(tr(DRAFT.title), tr(DRAFT.help), [(tr("none"), ""), *models], WIDE)
         box.setEditable(True)
         box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         edit = QLineEdit()
@@ -221,43 +149,35 @@ class AdvancedPanel(QFrame):
         return box
 
     def _lay_out(self) -> None:
-        rows: tuple[tuple[tuple[str, QWidget], ...], ...] = (
-            (
-                (tr("Top-p"), self._top_p),
-                (tr("Repetition penalty"), self._repetition),
-                (tr("Draft model"), self._draft),
-                (tr("Weight precision"), self._precision),
-            ),
-            (
-                (tr("Top-k"), self._top_k),
-                (tr("Presence penalty"), self._presence),
-                (tr("Drafter"), self._drafter),
-                (tr("Acceptance"), self._acceptance),
-            ),
-            (
-                (tr("Min-p"), self._min_p),
-                (tr("Frequency penalty"), self._frequency),
-                (tr("Draft length"), self._policy),
-                (tr("Optimize for"), self._goal),
-            ),
-            ((tr("Batch size"), self._width), (tr("System prompt"), self._system), (tr("Stop at"), self._code_stop)),
-        )
+        titles = {parameter.name: parameter.title for parameter in self._parameters}
+        placed = [name for row in ROWS for name in row]
+        more = [name for name in titles if name not in placed]
         grid = QGridLayout(self)
         grid.setContentsMargins(12, 8, 12, 8)
         grid.setHorizontalSpacing(10)
         grid.setVerticalSpacing(6)
-        for row, pairs in enumerate(rows):
-            for column, (text, field) in enumerate(pairs):
-                caption = label(text, tone="muted")
+        for row, names in enumerate((*ROWS, *(more[at : at + COLUMNS] for at in range(0, len(more), COLUMNS)))):
+            column = 0
+            for name in names:
+                field, places = self.fields[name], _PLACES.get(name, 1)
+                caption = label(tr(titles[name]), tone="muted")
                 caption.setBuddy(field)
-                if field is self._code_stop:  # behind the system prompt, which takes two places
-                    column += 1
                 grid.addWidget(caption, row, 3 * column)
-                grid.addWidget(field, row, 3 * column + 1, 1, 4 if field is self._system else 1)
+                grid.addWidget(field, row, 3 * column + 1, 1, 3 * places - 2)
                 grid.setColumnMinimumWidth(3 * column + 2, em() // 2)
-        grid.setColumnStretch(12, 1)
+                column += places
+        grid.setColumnStretch(3 * COLUMNS, 1)
 
 
-def _titled(names: Iterable[str], titles: dict[str, str]) -> list[tuple[str, str]]:
-    """What each name is called here, and the name; one without a title is its own."""
-    return [(titles.get(name, name), name) for name in names]
+def _choices(parameter: Parameter[Any]) -> Iterator[tuple[str, str]]:
+    """What is shown, and what it stands for; none where anything may be typed."""
+    if parameter.choices and parameter.hint:
+        yield tr(parameter.hint), ""
+    for value, title in parameter.choices:
+        yield tr(title), value
+    registry, titles = REGISTRIES.get(parameter.name), _TITLES.get(parameter.name, {})
+    for form in registry.forms if registry is not None else ():
+        if form == "fixed:N":
+            yield from ((tr("always {n}").format(n=n), f"fixed:{n}") for n in _LENGTHS)
+        else:
+            yield (tr(titles[form]) if form in titles else form), form

@@ -6,6 +6,7 @@ from functools import cached_property
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
+    QApplication,
     QHBoxLayout,
     QMenu,
     QSizePolicy,
@@ -52,13 +53,16 @@ class CandidatePage(QWidget):
         super().__init__(parent)
         self._theme, self._model = theme, model
         self._number = 0
+        self._user_chose = False  # candidate or view, since the run began or went on
+        self._opening = False
+        self._way_before: int | None = None  # a view was opened by itself
         self._places: dict[tuple[int, int], ViewPosition] = {}
         self.tabs = CandidateTabs(theme, model)
         self.list = CandidateList(theme, model)
         self.code = AnswerView(theme, tr("Code"))
         self.answer = AnswerView(theme, tr("Whole answer"), whole=True)
         self.log = TestLog(theme)
-        self._details = TableModel((tr("What"), tr("Value")), self)
+        self._details = TableModel((tr("Property"), tr("Value")), self)
         self._stack = QStackedWidget()
         for view in (self.code, self.answer, self.log, ResultTable(theme, self._details, tr("Details"))):
             self._stack.addWidget(view)
@@ -66,9 +70,9 @@ class CandidatePage(QWidget):
         self._note.hide()
         self._ways = self._make_ways()
         self._lay_out(actions)
-        self.tabs.currentChanged.connect(lambda row: self._pick(self._model.candidate(row)))
+        self.tabs.currentChanged.connect(self._tab_changed)
         self.list.picked.connect(self.choose)
-        self._ways.currentChanged.connect(self._show_way)
+        self._ways.currentChanged.connect(self._way_changed)
         model.rowsInserted.connect(self._strip_or_list)
 
     @property
@@ -84,22 +88,48 @@ class CandidatePage(QWidget):
         """Another run is in the model: forget where the reader was and show its first candidate."""
         self._places.clear()
         self._number = 0
+        self.go_on()
         self.code.forget()
         self.answer.forget()
         self._strip_or_list()
         self._pick(self._model.candidate(0))
 
+    def go_on(self) -> None:
+        """The run begins, or goes on: what the user has chosen before says nothing of what comes."""
+        self._user_chose = False
+        if (way := self._way_before) is not None:
+            self._open_way(way)
+            self._way_before = None
+
+    def open(self, number: int, way: int | None = None) -> None:
+        """Show a candidate without anybody having asked for it: the focus stays where it is."""
+        self._pick(self._model.candidate(self._model.row_of(number)))
+        if way is not None and way != self.way:
+            before = self.way if self._way_before is None else self._way_before
+            self._open_way(way)
+            self._way_before = before
+
+    @property
+    def in_use(self) -> bool:
+        """The user has chosen what is in view, or reads in it by keyboard or mouse: nothing is put in its place."""
+        focus = QApplication.focusWidget()
+        return self._user_chose or (focus is not None and self._stack.isAncestorOf(focus))
+
     def choose(self, number: int) -> None:
+        """The user wants to see this candidate."""
+        self._user_chose = True
         self._pick(self._model.candidate(self._model.row_of(number)))
 
     def step(self, by: int) -> None:
         """To the next candidate, or back; from the last to the first."""
         rows = self._model.rowCount()
         if rows:
+            self._user_chose = True
             self._pick(self._model.candidate((self._model.row_of(self._number) + by) % rows))
 
     def show_way(self, way: int) -> None:
-        """CODE, ANSWER, TEST_LOG, DETAILS, COMPARE or TILES; takes the focus there."""
+        """CODE, ANSWER, TEST_LOG, DETAILS, COMPARE or TILES, as the user wants; takes the focus there."""
+        self._user_chose, self._way_before = True, None
         self._ways.setCurrentIndex(way)
         if (view := self._stack.currentWidget()) is not None:
             view.setFocus()
@@ -142,6 +172,22 @@ class CandidatePage(QWidget):
 
     def _candidate(self) -> Candidate | None:
         return self._model.candidate(self._model.row_of(self._number))
+
+    def _open_way(self, way: int) -> None:
+        self._opening = True
+        self._ways.setCurrentIndex(way)
+        self._opening = False
+
+    def _way_changed(self, way: int) -> None:
+        if not self._opening:
+            self._user_chose, self._way_before = True, None
+        self._show_way(way)
+
+    def _tab_changed(self, row: int) -> None:
+        candidate = self._model.candidate(row)
+        if candidate is not None and self._number and candidate.number != self._number:
+            self._user_chose = True
+        self._pick(candidate)
 
     def _pick(self, candidate: Candidate | None) -> None:
         number = candidate.number if candidate else 0

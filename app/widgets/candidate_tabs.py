@@ -8,6 +8,7 @@ from app.item_models.candidates import CandidatesModel
 from app.ui.theme import Theme, em
 from app.ui.words import tr
 from app.widgets.badge import badge_size, paint_badge
+from engine.session.states import TEST_STATES, TestState
 
 
 class CandidateTabs(QTabBar):
@@ -30,8 +31,8 @@ class CandidateTabs(QTabBar):
 
     def tabSizeHint(self, index: int) -> QSize:  # noqa: N802
         # All the same width, so nothing jumps while states change; narrower when there are many.
-        widest = badge_size(self.font(), tr("testing") + " 10/10", "32")
-        narrowest = badge_size(self.font(), tr("passed") + " 3/3", "8")
+        widest = badge_size(self.font(), tr(TEST_STATES[TestState.RUNNING].word) + " 10/10", "32")
+        narrowest = badge_size(self.font(), tr(TEST_STATES[TestState.PASSED].word) + " 3/3", "8")
         share = (self.width() - 2) // max(1, self.count())
         return QSize(max(narrowest.width() - 3, min(widest.width(), share)), widest.height())
 

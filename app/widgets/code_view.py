@@ -1,4 +1,4 @@
-"""A candidate's text for the eye. Copying, saving and testing never read it: the text lives in the run."""
+"""Displays a candidate's text. Copying, saving and testing never read it: the text lives in the run."""
 
 from dataclasses import dataclass
 

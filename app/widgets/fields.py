@@ -1,6 +1,7 @@
 """Controls for one value each: a number that may be typed freely, a choice from a few."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeyEvent
@@ -10,6 +11,7 @@ from app.ui.theme import em
 from app.ui.words import tr
 from app.widgets.controls import set_tone
 from engine.contract import BadRequest
+from engine.contract.parameters import Parameter
 
 
 class NumberField(QLineEdit):
@@ -106,6 +108,24 @@ class NumberField(QLineEdit):
         set_tone(self, "error" if sentence else "")
         self.setToolTip(sentence or self._tip)
         self.setAccessibleDescription(sentence or self._tip)
+
+
+def number_field(parameter: Parameter[Any], tip: str = "", width: int = 5) -> NumberField:
+    """``tip``: in place of the parameter's own help."""
+    assert parameter.range is not None
+    unit = " " + tr("in {unit}").format(unit=tr(parameter.unit)) if parameter.unit else ""
+    value = None if parameter.hint else parameter.default
+    hint = tr(parameter.hint) if parameter.hint else ""
+    name, (low, high) = tr(parameter.title) + unit, parameter.range.field
+    return NumberField(name, tip or tip_of(parameter), low, high, value, parameter.range.step, width, hint)
+
+
+def tip_of(parameter: Parameter[Any]) -> str:
+    """What it does, and what the field's hint stands for."""
+    words = tr(parameter.help)
+    if not (parameter.hint and parameter.default_words):
+        return words
+    return f"{words}; {tr(parameter.hint)}: {tr(parameter.default_words)}"
 
 
 def choice_box(name: str, tip: str, choices: Sequence[tuple[str, str]], width: int) -> QComboBox:

@@ -82,7 +82,7 @@ class HistoryPanel(QWidget):
         row = self._model.row_of(chosen)
         if row >= 0:
             self._view.setCurrentIndex(self._model.index(row))
-        words = tr("No run holds “{search}”.") if self._search.text().strip() else tr("Runs are kept here.")
+        words = tr("No run contains “{search}”.") if self._search.text().strip() else tr("Runs will appear here.")
         self._empty.setText("" if entries else words.format(search=self._search.text().strip()))
         self._empty.setVisible(not entries)
         self._view.setVisible(bool(entries))

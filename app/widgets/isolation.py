@@ -1,4 +1,4 @@
-"""What the box held while the tests ran: one line for each layer, by sign, word and sentence."""
+"""Which layers of isolation held while the tests ran: one line each, with icon, name and sentence."""
 
 from collections.abc import Collection, Mapping
 

@@ -1,6 +1,7 @@
-"""How far a load has come: the stage in words, a bar, the numbers, and a way out."""
+"""The progress of loading a model: the stage in words, a bar, the numbers, and Cancel."""
 
 from PySide6.QtCore import Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QProgressBar, QPushButton, QWidget
 
 from app.ui.words import tr
@@ -16,12 +17,15 @@ _STAGES = {
     "kernels": "Compiling and trying the GPU's kernels",
     "warm-up": "Warming up",
 }
+SPACING = 12
+SHORTEST_BAR = 40
 
 
 class LoadingStrip(QFrame):
-    """Hidden until ``show_stage``."""
+    """Hidden until ``begin``. ``meanwhile``: what was offered instead of waiting is wanted."""
 
     cancelled = Signal()
+    meanwhile = Signal()
 
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
@@ -36,12 +40,18 @@ class LoadingStrip(QFrame):
         self._cancel.setAccessibleName(tr("Cancel loading"))
         self._cancel.setAutoDefault(False)
         self._cancel.clicked.connect(self._give_up)
+        self._meanwhile = QPushButton()
+        self._meanwhile.setAccessibleName(tr("Use another model meanwhile"))
+        self._meanwhile.setAutoDefault(False)
+        self._meanwhile.clicked.connect(self.meanwhile)
+        self._meanwhile.hide()
         row = QHBoxLayout(self)
-        row.setContentsMargins(12, 5, 6, 5)
-        row.setSpacing(12)
+        row.setContentsMargins(12, 1, 6, 1)
+        row.setSpacing(SPACING)
         row.addWidget(self._stage)
         row.addWidget(self._bar, 1)
         row.addWidget(self._numbers)
+        row.addWidget(self._meanwhile)
         row.addWidget(self._cancel)
         self.hide()
 
@@ -60,11 +70,31 @@ class LoadingStrip(QFrame):
         if event.total:
             self._bar.setValue(1000 * event.done // event.total)
         self._numbers.setText(in_numbers(event))
+        self._fit()
+
+    def offer_meanwhile(self, words: str = "", tip: str = "") -> None:
+        """A button with ``words``; without any it goes away."""
+        self._meanwhile.setText(words)
+        self._meanwhile.setAccessibleName(words or tr("Use another model meanwhile"))
+        self._meanwhile.setToolTip(tip)
+        self._meanwhile.setVisible(bool(words))
+        self._fit()
 
     def stopping(self) -> None:
         self._stage.setText(tr("Stopping…"))
         self._cancel.setEnabled(False)
         self._cancel.setToolTip(tr("Stopping…"))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: N802
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Numbers give way before a button does; the bar's tooltip has them."""
+        parts = [self._stage, self._numbers, *(b for b in (self._meanwhile, self._cancel) if not b.isHidden())]
+        wanted = sum(part.sizeHint().width() + SPACING for part in parts) + 2 * SPACING + SHORTEST_BAR
+        self._numbers.setVisible(wanted <= self.width())
+        self._bar.setToolTip(self._numbers.text())
 
     def _give_up(self) -> None:
         self.stopping()

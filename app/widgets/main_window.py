@@ -23,6 +23,7 @@ from app.widgets.candidate_page import CandidatePage
 from app.widgets.code_editor import CodeEditor, local_files
 from app.widgets.context_strip import ContextStrip
 from app.widgets.loading_strip import LoadingStrip
+from app.widgets.message_area import MessageArea
 from app.widgets.notice import Notice
 from app.widgets.run_bar import RunBar
 from app.widgets.start_page import StartPage
@@ -107,8 +108,8 @@ class MainWindow(QMainWindow):
         shown.toggled.connect(panel.setVisible)
 
     def add_strip(self, strip: QWidget) -> None:
-        """A line above the editors that comes and goes, as the loading strip does."""
-        self._column.insertWidget(self._column.indexOf(self.notice), strip)
+        """A line above the editors that comes and goes, as the loading strip does, which it makes room for."""
+        self._messages.add(strip)
 
     def show_candidates(self, shown: bool) -> None:
         """Either the candidates or the start page."""
@@ -191,11 +192,12 @@ class MainWindow(QMainWindow):
         self._beside.addWidget(self._splitter)
         self._beside.setStretchFactor(0, 1)
         centre = QWidget()
-        self._column = column = QVBoxLayout(centre)
+        column = QVBoxLayout(centre)
         column.setContentsMargins(12, 8, 12, 6)
-        column.setSpacing(8)
-        for part in (self.bar, self.loading, self.notice):
-            column.addWidget(part)
+        column.setSpacing(6)
+        self._messages = MessageArea((self.notice, self.loading))
+        column.addWidget(self.bar)
+        column.addWidget(self._messages)
         column.addWidget(self._beside, 1)
         column.addWidget(self.status)
         self.setCentralWidget(centre)

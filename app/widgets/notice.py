@@ -9,7 +9,7 @@ from app.dialogs.report import show_report
 from app.ui.clipboard import copy_text
 from app.ui.theme import Theme
 from app.ui.words import tr
-from app.widgets.controls import label, set_tone
+from app.widgets.controls import BoundedLabel, label, set_tone
 
 Choice = tuple[str, Callable[[], None]]  # what a button says and does
 
@@ -26,7 +26,8 @@ class Notice(QFrame):
         self.setProperty("kind", "notice")
         self.setAccessibleName(tr("Message"))
         self._sign = label()
-        self._sentence = label(wrap=True)
+        self._sentence = BoundedLabel()
+        self._sentence.shortened.connect(self._offer_whole)
         self._choices: list[QPushButton] = []
         self._show_details = self._button(tr("Details"), self._open_details)
         self._copy = self._button(tr("Copy report"), self._copy_report)
@@ -36,7 +37,7 @@ class Notice(QFrame):
         self._dismiss.setAutoRaise(True)
         self._dismiss.clicked.connect(self._leave)
         self._row = row = QHBoxLayout(self)
-        row.setContentsMargins(10, 5, 6, 5)
+        row.setContentsMargins(10, 1, 6, 1)
         row.setSpacing(8)
         row.addWidget(self._sign)
         row.addWidget(self._sentence, 1)
@@ -55,7 +56,6 @@ class Notice(QFrame):
         if not self.isHidden():
             self.left.emit()
         self._details, self._tone = details, tone
-        self._sentence.setText(sentence)
         word = tr("Error") if tone == "error" else tr("Warning")
         self._sentence.setAccessibleName(f"{word}: {sentence}")
         self._offer(choices)
@@ -64,8 +64,15 @@ class Notice(QFrame):
         set_tone(self, tone)
         self._sign.setAccessibleName(word)
         self._paint()
+        self._sentence.setText("")
         self.show()
+        self._row.activate()  # so that the sentence knows its room
+        self._sentence.setText(sentence)
         self.announced.emit(f"{word}: {sentence}")
+
+    def _offer_whole(self) -> None:
+        """What does not fit into the message is in its details."""
+        self._show_details.show()
 
     def _leave(self) -> None:
         self.hide()

@@ -1,4 +1,4 @@
-"""Above everything: which model, how many, how they are drawn, and the three buttons."""
+"""The bar at the top: which model, how many candidates, how they are sampled, and the three buttons."""
 
 from collections.abc import Mapping
 
@@ -20,13 +20,12 @@ from app.ui.theme import Theme, em
 from app.ui.words import tr
 from app.widgets.advanced import AdvancedPanel
 from app.widgets.controls import ActionButton, ElidedLabel, label, set_tone
-from app.widgets.fields import NumberField
+from app.widgets.fields import number_field, tip_of
 from engine.contract import Request, Sampling
-from engine.contract.request import MAX_CANDIDATES
+from engine.contract.parameters import CANDIDATES, MAX_CANDIDATES, MAX_TOKENS, SEED, TEMPERATURE, TIME_BUDGET
 from engine.session.arms import Budget
 
 QUICK = (1, 4, 8, 16, 32)
-MAX_TOKENS = 131_072
 MOST_UNTIL_PASS = 1000
 
 
@@ -51,38 +50,19 @@ class RunBar(QWidget):
         self._insisted = ""
         self._fit = ElidedLabel()
         self._fit.setAccessibleName(tr("Fit in memory"))
-        self._candidates = NumberField(
-            tr("Number of candidates"), tr("How many answers to generate"), 1, MAX_CANDIDATES, Request.candidates
-        )
+        self._candidates = number_field(CANDIDATES)
         self._quick = QButtonGroup(self)
         self._until_pass = actions["until_pass"]
         self._asked_once = Request.candidates  # how many, when it is not until one passes
-        self._temperature = NumberField(
-            tr("Temperature"), tr("0 is greedy: all alike. Higher is more varied"), 0, 10, Sampling.temperature, 0.1
-        )
-        self._max_tokens = NumberField(
-            tr("Max tokens"),
-            tr("A candidate is cut after this many tokens"),
-            1,
-            MAX_TOKENS,
-            Sampling.max_tokens,
-            width=6,
-        )
-        self._budget = NumberField(
-            tr("Time budget in seconds"),
-            tr("Candidates that are still running by then are cut off"),
-            0.1,
-            86_400,
-            None,
-            0.1,
-            hint=tr("off"),
-        )
+        self._temperature = number_field(TEMPERATURE)
+        self._max_tokens = number_field(MAX_TOKENS, width=6)
+        self._budget = number_field(TIME_BUDGET)
         self._seed = QLineEdit()
-        self._seed.setPlaceholderText(tr("auto"))
+        self._seed.setPlaceholderText(tr(SEED.hint))
         self._seed.setValidator(QRegularExpressionValidator(QRegularExpression(r"\d{0,18}"), self))
         self._seed.setFixedWidth(7 * em())
-        self._seed.setAccessibleName(tr("Seed"))
-        self._seed.setToolTip(tr("The same seed gives the same candidates; empty draws a new one for every run"))
+        self._seed.setAccessibleName(tr(SEED.title))
+        self._seed.setToolTip(tip_of(SEED))
         self.advanced = AdvancedPanel([(title, name) for title, name in models if name not in ("default", "scripted")])
         self.advanced.model_changed.connect(self.model_chosen)
         self.advanced.hide()
@@ -138,6 +118,8 @@ class RunBar(QWidget):
         else:
             self._model.setCurrentIndex(-1)
             self._model.setEditText(name)
+        if (edit := self._model.lineEdit()) is not None:
+            edit.setCursorPosition(0)  # a long name is read from its beginning
 
     def offer_found(self, models: list[tuple[str, str]]) -> None:
         """Models on this disk that nobody told us of, title and name of each, in place of those found before.
@@ -201,13 +183,13 @@ class RunBar(QWidget):
             ("run_tests", "run-tests", ""),
         ):
             top.addWidget(ActionButton(theme, actions[id], icon, kind))
-        for text, control in (
-            (tr("Temperat&ure"), self._temperature),
-            (tr("Ma&x tokens"), self._max_tokens),
-            (tr("Time &budget"), self._budget),
-            (tr("See&d"), self._seed),
+        for parameter, key, control in (
+            (TEMPERATURE, "u", self._temperature),
+            (MAX_TOKENS, "x", self._max_tokens),
+            (TIME_BUDGET, "b", self._budget),
+            (SEED, "d", self._seed),
         ):
-            _pair(below, text, control)
+            _pair(below, _with_key(tr(parameter.title), key), control)
             below.addSpacing(3)
         below.addWidget(_check(actions["advanced"]))
         below.addStretch(1)
@@ -257,9 +239,9 @@ class RunBar(QWidget):
             self._candidates.bound(MOST_UNTIL_PASS, tr("Most candidates"), tr("How many answers to generate at most"))
             self._candidates.set_value(Budget.candidates)
         else:
-            self._candidates.bound(MAX_CANDIDATES, tr("Number of candidates"), tr("How many answers to generate"))
+            self._candidates.bound(MAX_CANDIDATES, tr(CANDIDATES.title), tip_of(CANDIDATES))
             self._candidates.set_value(self._asked_once)
-        self._budget.show_hint(tr("{n:g}").format(n=Budget.seconds) if on else tr("off"))
+        self._budget.show_hint(tr("{n:g}").format(n=Budget.seconds) if on else tr(TIME_BUDGET.hint))
         self._mark_quick()
 
     def _mark_quick(self) -> None:
@@ -269,6 +251,12 @@ class RunBar(QWidget):
         for button in self._quick.buttons():
             button.setChecked(self._quick.id(button) == count)
         self._quick.setExclusive(count in QUICK)
+
+
+def _with_key(title: str, key: str) -> str:
+    """``title`` with the letter marked that Alt goes with, if it is in there."""
+    at = title.lower().find(key)
+    return title if at < 0 else f"{title[:at]}&{title[at:]}"
 
 
 def _pair(row: QHBoxLayout, text: str, control: QWidget, before: QHBoxLayout | None = None) -> None:

@@ -1,6 +1,8 @@
 """What the tests said about one candidate."""
 
-from PySide6.QtWidgets import QPlainTextEdit, QVBoxLayout, QWidget
+from collections.abc import Sequence
+
+from PySide6.QtWidgets import QPlainTextEdit, QTableView, QVBoxLayout, QWidget
 
 from app.item_models.table import Cell, TableModel
 from app.ui.highlight import displayed
@@ -9,26 +11,10 @@ from app.ui.words import tr
 from app.widgets.controls import label, set_tone
 from app.widgets.isolation import IsolationView
 from app.widgets.result_table import ResultTable
-from engine.runner.report import Report
+from engine.runner.report import Report, TestResult
+from engine.runner.verdicts import Outcome
 from engine.session.candidate import Candidate
-
-_OUTCOMES = {
-    "passed": ("passed", "passed"),
-    "failed": ("tests-failed", "failed"),
-    "error": ("tests-error", "failed"),
-    "timeout": ("tests-error", "failed"),
-    "killed": ("tests-error", "failed"),
-    "skipped": ("queued", "muted"),
-    "missing": ("tests-error", "warning"),
-}
-_VERDICTS = {
-    "pass": ("Passed.", "passed"),
-    "pass-soft": ("Passes by its own ==: look before you trust it.", "warning"),
-    "fail": ("Failed.", "error"),
-    "tampered": ("Tampered with its tests.", "error"),
-    "needs-in-process": ("These tests need the candidate in their own process.", "warning"),
-    "infra": ("The tests could not be run.", "warning"),
-}
+from engine.session.states import OUTCOMES, VERDICTS, TestState
 
 
 class TestLog(QWidget):
@@ -41,7 +27,7 @@ class TestLog(QWidget):
         self._isolation = IsolationView(theme)
         self._tests = TableModel((tr("Test"), tr("Result"), tr("Why")), self)
         self._table = ResultTable(theme, self._tests, tr("Test results"))
-        self._output_title = label(tr("Printed"), tone="muted")
+        self._output_title = label(tr("Output"), tone="muted")
         self.setFocusProxy(self._table)
         self._output = QPlainTextEdit()
         self._output.setAccessibleName(tr("Printed output"))
@@ -65,15 +51,23 @@ class TestLog(QWidget):
             words, tone = f"{words} {tr('The tests have changed since.')}", "muted"
         self._verdict.setText(words)
         set_tone(self._verdict, tone)
-        self._tests.show(
-            [_row(test.id, test.outcome, test.why, test.seconds) for test in report.tests] if report else []
-        )
-        self._table.setVisible(bool(report and report.tests))
+        tests = report.tests if report else ()
+        other = self._tests.show([_row(test) for test in tests])
+        self._table.setVisible(bool(tests))
+        if other:
+            self._go_to_failure([test.outcome for test in tests])
         printed = _printed(report) if report else ""
         self._output.setPlainText(printed)
         self._output.setVisible(bool(printed))
         self._output_title.setVisible(bool(printed))
         self._isolation.show_isolation(report.isolation if report else {}, report.weak if report else ())
+
+    def _go_to_failure(self, outcomes: Sequence[str]) -> None:
+        """The first test that did not pass is what a reader looks for."""
+        failing = (row for row, outcome in enumerate(outcomes) if outcome not in (Outcome.PASSED, Outcome.SKIPPED))
+        if (row := next(failing, None)) is not None:
+            self._table.selectRow(row)
+            self._table.scrollTo(self._tests.index(row, 0), QTableView.ScrollHint.PositionAtCenter)
 
     @property
     def isolation(self) -> list[str]:
@@ -88,29 +82,29 @@ class TestLog(QWidget):
 def _headline(candidate: Candidate, report: Report | None) -> tuple[str, str]:
     if report is None:
         return _waiting(candidate), "muted"
-    words, tone = _VERDICTS[report.verdict]
-    parts = [tr(words)]
+    shown = VERDICTS[report.verdict]
+    parts = [tr(shown.sentence)]
     if report.tests:
         count = tr("{n} of {all} tests passed in {time:.1f} s.")
         parts.append(count.format(n=report.passed, all=len(report.tests), time=report.seconds))
     if candidate.why and not report.tests:
         parts.append(displayed(candidate.why))
-    return " ".join(parts), tone
+    return " ".join(parts), shown.tone
 
 
 def _waiting(candidate: Candidate) -> str:
-    if candidate.test_state == "queued":
+    if candidate.test_state == TestState.QUEUED:
         return tr("Waiting for its turn.")
-    if candidate.test_state == "running":
+    if candidate.test_state == TestState.RUNNING:
         words = tr("Running: {n} of {all} tests done.")
         return words.format(n=candidate.tests_done, all=candidate.tests_total or "?")
-    return tr("Not tested yet. Run tests (Ctrl+T) tests every finished candidate.")
+    return tr("Not tested yet. Choose Run tests (Ctrl+T) to test every finished candidate.")
 
 
-def _row(id: str, outcome: str, why: str, seconds: float) -> tuple[Cell, ...]:
-    icon, tone = _OUTCOMES.get(outcome, ("tests-error", "warning"))
-    took = f"{tr(outcome)}, {seconds * 1000:.0f} ms" if seconds else tr(outcome)
-    return Cell(displayed(id)), Cell(took, icon, tone), Cell(displayed(why))
+def _row(test: TestResult) -> tuple[Cell, ...]:
+    shown = OUTCOMES[test.outcome]
+    took = f"{tr(shown.word)}, {test.seconds * 1000:.0f} ms" if test.seconds else tr(shown.word)
+    return Cell(displayed(test.id)), Cell(took, shown.icon, shown.tone), Cell(displayed(test.why))
 
 
 def _printed(report: Report) -> str:

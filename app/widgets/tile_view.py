@@ -37,7 +37,7 @@ class TileView(QWidget):
             tile.picked.connect(self.picked)
         row = QHBoxLayout()
         row.addWidget(self._count)
-        row.addWidget(label(tr("Ctrl+PgDown goes on to the next ones."), tone="muted"))
+        row.addWidget(label(tr("Ctrl+PgDown shows the next ones."), tone="muted"))
         row.addStretch(1)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)

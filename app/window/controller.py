@@ -1,4 +1,4 @@
-"""Puts the parts together: each binder does one job between the engine room and the window.
+"""Connects the parts of the window: each does one job between widgets and engine, runner or disk.
 
 A part is a QObject that gets what it needs and connects itself. To add one, write it in a file of its own and name it
 in ``MainController.__init__``; what several of them need to know about the whole is the Situation.
@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.controllers.announcements import Announcer
 from app.controllers.history import HistoryController
+from app.controllers.meanwhile import MeanwhileController
 from app.controllers.memory_fit import MemoryFitController
 from app.controllers.model_library import ModelLibraryController
 from app.controllers.model_load import ModelLoadController, OpenEngine
@@ -38,8 +39,10 @@ from app.widgets.main_window import MainWindow
 from app.widgets.start_page import Example, examples
 from app.widgets.status_line import drafts_do_not_pay
 from engine.contract import BasslineError, LoadFailed, Ready, Request, RunFinished
+from engine.runner.verdicts import Verdict
 from engine.session.effects import TestPolicy
 from engine.session.run import Run
+from engine.session.states import RunState
 
 
 class MainController(QObject):
@@ -79,6 +82,7 @@ class MainController(QObject):
         self.unsent = UnsentText(window, self.running, self.history, settings.with_name("unsent.json"), self)
         self.servers = ServersController(window, self)
         self.models = ModelLibraryController(window, theme, self.loading, self)
+        self.meanwhile = MeanwhileController(window, self.loading, self.models, self.generate, self)
         self.showing = ViewController(
             window, self.loading, self.running, self.situation, self.asking.length_in_words, self
         )
@@ -124,9 +128,11 @@ class MainController(QObject):
         window.wants_to_close.connect(self.ask_to_close)
         self.history.changed.connect(self.showing.refresh)
         self.history.used_again.connect(self.asking.ask_again)
+        self.history.goes_on.connect(self.searching.resume)
         self.preferences.changed.connect(self.showing.refresh)
         self.running.finished.connect(self._finished)
         self.loading.failed.connect(self._load_failed)
+        window.bar.model_chosen.connect(self.showing.refresh)
         for news in (window.notice.announced, window.status.flashed, self.running.announcement):
             news.connect(self.announcing.say)
         for step in (self.loading.changed, self.running.changed, self.running.finished, self.running.tests_changed):
@@ -170,6 +176,7 @@ class MainController(QObject):
         """Raises BadRequest when no model is named, and for a search without tests."""
         settings, tests = self.window.bar.settings(), self.window.tests.text()
         search = self.searching.search(settings.budget, settings.choice, tests)
+        self.meanwhile.keep(settings.choice)
         self.running.start(request, settings.choice, tests, search)
 
     def generate_more(self) -> None:
@@ -236,6 +243,7 @@ class MainController(QObject):
         self.announcing.close()
         self.fitting.close()
         self.searching.close()
+        self.meanwhile.close()
         self.showing.refresh()
         self.window.let_go()
         self.runner.close()
@@ -264,11 +272,11 @@ class MainController(QObject):
     def _offer_force(self) -> None:
         self.window.notice.say(
             tr(
-                "The engine has not stopped yet: a step is slow. You can stop it by force; the model is then loaded "
-                "again."
+                "The engine has not stopped yet, because a step takes long. You can force it to stop; the model is "
+                "then loaded again."
             ),
             tone="warning",
-            choices=[(tr("Stop by force"), self.running.force)],
+            choices=[(tr("Force stop"), self.running.force)],
         )
 
     @Slot()
@@ -284,6 +292,12 @@ class MainController(QObject):
         allowed = self._may_run_code()
         return TestPolicy(*(allowed and self.window.is_on(toggle) for toggle in TOGGLES))
 
+    def _loads_other(self) -> bool:
+        try:
+            return self.loading.busy and self.loading.loads_other(self.window.bar.settings().choice)
+        except BasslineError:
+            return False
+
     def situation(self) -> ActionState:
         """What the actions ask: which of them make sense now."""
         run, window = self.run, self.window
@@ -291,9 +305,10 @@ class MainController(QObject):
         current = candidates.get(window.page.number)
         return ActionState(
             loading=self.loading.busy,
+            loads_other=self._loads_other(),
             preloading=self.loading.preloading is not None,
             running=self.running.busy,
-            stopping=run is not None and run.state == "stopping",
+            stopping=run is not None and run.state == RunState.STOPPING,
             testing=self.running.testing,
             closing=self._closing,
             past=self.history.past is not None,
@@ -305,7 +320,9 @@ class MainController(QObject):
             passing=sum(candidate.passed for candidate in candidates.values()),
             has_model=self.ready is not None,
             has_best=bool(window.candidates.best),
-            current_failed=current is not None and current.report is not None and current.report.verdict == "fail",
+            current_failed=current is not None
+            and current.report is not None
+            and current.report.verdict == Verdict.FAIL,
             current_runs=current is not None and not current.ended and self.running.busy,
             current_ended=current is not None and current.ended,
             current_has_text=current is not None and bool(current.text),

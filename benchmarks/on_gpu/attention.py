@@ -1,4 +1,4 @@
-"""How long does attention take beside what else is there, and how much of the memory's bandwidth does it reach?
+"""How long does attention take beside other implementations, and what share of the memory bandwidth does it use?
 
 One layer of the 7B shape. *ours* is the product's kernel. *SDPA, prompt per row* keeps a copy of the prompt for every
 row in one padded batch (BASS-PAD in the paper's ablation), *SDPA, row by row* is one call per row (BASS-SPLIT), *flex*
@@ -118,7 +118,7 @@ def tilings(stage: Stage) -> dict[str, Any]:
     stage.say("|---|---|---|")
     for drafts in DRAFTS:
         case = Case(stage, 8192, 8, drafts)
-        processors = torch.cuda.get_device_properties(stage.device).multi_processor_count
+        processors = torch.get_device_module(stage.device).get_device_properties(stage.device).multi_processor_count
         chosen = Tiling.choose(len(case.query), case.b, 7, GROUPS, 2 * DIM, 8192, case.slots, processors)
         others = [{}, {"stages": 3}, {"keys": 128}, {"keys": 32, "stages": 3}, {"warps": 4}, {"warps": 8}]
         others += [{"prompt_splits": max(1, int(chosen.prompt_splits * factor))} for factor in (0.5, 2)]

@@ -1,4 +1,4 @@
-"""How long is one pass of the whole model: many candidates behind a long prompt, and a small card."""
+"""How long does one pass of the whole model take, with many candidates after a long prompt, and on a small GPU?"""
 
 from typing import Any
 
@@ -77,23 +77,23 @@ def to_int4(module: CausalLM) -> CausalLM:
 def small_card(stage: Stage) -> dict[str, Any]:
     """7B shape in int4, 8 candidates behind 4096 tokens, with no more than 8 GB of the card to use."""
     prompt, b = (40, 2) if stage.dry else (4096, 8)
-    module = stage.module("7B")
+    module, gpu = stage.module("7B"), torch.get_device_module(stage.device)
     stage.forget("7B")
     if not stage.dry:
         module = to_int4(module)
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
-        torch.cuda.set_per_process_memory_fraction(8e9 / torch.cuda.get_device_properties(0).total_memory)
+        stage.backend.release_cached_memory()
+        gpu.reset_peak_memory_stats()
+        gpu.set_per_process_memory_fraction(8e9 / gpu.get_device_properties(0).total_memory)
     try:
         model = stage.open(module, Room(b, 512, prompt))
         model.prefill([5] * prompt)
         found = stage.found
         for drafts in (0, 4):
             found[f"l{drafts}_s"] = step_seconds(stage, model, b, drafts, 64)
-        peak = 0 if stage.dry else torch.cuda.max_memory_reserved()
+        peak = 0 if stage.dry else gpu.max_memory_reserved()
     finally:
         if not stage.dry:
-            torch.cuda.set_per_process_memory_fraction(1.0)
+            gpu.set_per_process_memory_fraction(1.0)
     stage.say(
         f"7B int4, {b} candidates behind {prompt} tokens under an 8 GB cap: {1e3 * found['l0_s']:.2f} ms a pass, "
         f"{1e3 * found['l4_s']:.2f} ms with 4 drafts; {peak / GIB:.2f} GiB at most"

@@ -1,4 +1,4 @@
-"""What every section stands on: the device, sizes, random models, clocks and a budget."""
+"""What every section uses: the device, sizes, random models, clocks and a budget."""
 
 import time
 from collections.abc import Callable
@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from engine.backends import registry
+from engine.backends.device import Device
 from engine.models.causal_lm import CausalLM
 from engine.models.room import Room
 from engine.sampler.device_model import FIRST_ROOM, DeviceModel
-from engine.sampler.graphs import CudaCapture
-from kernels.attention.torch import packed_attention as torch_attention
 
 # Published shapes of Qwen2.5-Coder; weights are random. "toy" is for a dry run.
 SHAPES: dict[str, dict[str, Any]] = {
@@ -72,8 +72,12 @@ class Stage:
     _modules: dict[tuple[str, torch.dtype], CausalLM] = field(default_factory=dict)
 
     @property
+    def backend(self) -> Device:
+        return registry.named(registry.HOST if self.dry else registry.accelerators()[0].kind)
+
+    @property
     def device(self) -> torch.device:
-        return torch.device("cpu" if self.dry else "cuda")
+        return torch.device(str(self.backend))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -112,21 +116,15 @@ class Stage:
         """Let a model's memory go."""
         for key in [key for key in self._modules if key[0] == shape]:
             del self._modules[key]
-        if not self.dry:
-            torch.cuda.empty_cache()
+        self.backend.release_cached_memory()
 
     def open(self, module: CausalLM, room: Room = FIRST_ROOM) -> DeviceModel:
         """The model behind the product's own door for a GPU; a dry run has plain attention and no graphs there."""
-        vocabulary = module.config.vocab_size
-        if self.dry:
-            return DeviceModel(module, vocabulary, torch_attention, None, room=room)
-        from kernels.attention.triton import packed_attention
-
-        return DeviceModel(module, vocabulary, packed_attention, CudaCapture(), room=room)
+        attention, capture = self.backend.attention(), self.backend.capture()
+        return DeviceModel(module, module.config.vocab_size, attention, capture, room=room)
 
     def synchronize(self) -> None:
-        if not self.dry:
-            torch.cuda.synchronize()
+        self.backend.synchronize()
 
     def seconds(self, work: Callable[[], object], repeats: int = 20) -> float:
         """Median seconds of ``work``, by events on the device; launch gaps included where there are any."""
@@ -134,17 +132,18 @@ class Stage:
             return _host_seconds(work)
         for _ in range(3):
             work()
-        marks = [torch.cuda.Event(enable_timing=True) for _ in range(repeats + 1)]
+        marks = [self.backend.event(timing=True) for _ in range(repeats + 1)]
         marks[0].record()
         for mark in marks[1:]:
             work()
             mark.record()
-        torch.cuda.synchronize()
+        self.synchronize()
         return float(median(a.elapsed_time(b) for a, b in pairwise(marks))) / 1e3
 
     def graphed(self, work: Callable[[], Tensor]) -> Callable[[], object]:
         """``work`` as one captured graph, so that a short kernel's time is not its launch's."""
-        return work if self.dry else CudaCapture()(work)[0]
+        capture = self.backend.capture()
+        return work if capture is None else capture(work)[0]
 
 
 def _host_seconds(work: Callable[[], object]) -> float:

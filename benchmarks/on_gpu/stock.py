@@ -1,4 +1,4 @@
-"""What do others take for the same shape, in the same run: transformers' own ``generate``, and vLLM where it is."""
+"""How long do others take for the same shape in the same run: transformers' ``generate``, and vLLM if installed?"""
 
 import importlib.util
 import time

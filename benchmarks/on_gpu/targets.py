@@ -1,4 +1,4 @@
-"""What was hoped for, beside what was measured."""
+"""The performance targets, compared with what was measured."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Builds llama-cpp-python for this very processor, and tries whether what came out runs here.
+"""Builds llama-cpp-python for this processor, and checks that the build runs here.
 
 ``python -m benchmarks.peers.build PYTHON`` builds it into the environment of that interpreter. A virtual machine may
 list AMX without allowing it, and a llama.cpp that was compiled for it dies with SIGILL as soon as it computes; such a

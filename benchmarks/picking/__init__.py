@@ -1,1 +1,1 @@
-"""The parts of ``benchmarks.humaneval``: who answers, how it is timed, what is kept, and what is made of it."""
+"""The parts of ``benchmarks.humaneval``: who answers, how it is timed, the records, and the tables made from them."""

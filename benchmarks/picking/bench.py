@@ -1,9 +1,11 @@
 """From Generate to the last verdict, with a clock: engines that obey the contract, one runner, one queue."""
 
+import math
 import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from benchmarks.machine import others_load
@@ -25,13 +27,17 @@ from engine.contract import (
     Request,
     RunFinished,
 )
+from engine.contract.states import FINISHED
 from engine.runner.protocol import Answer, ConsentNeeded, Isolation, RunTests, TestFinished
 from engine.runner.report import Report
+from engine.runner.verdicts import Verdict
 from engine.session.driver import RunDriver
-from engine.session.effects import Effect, TestPolicy
+from engine.session.effects import Effect, FirstPass, TestPolicy
 from engine.session.run import Run
+from engine.session.states import RunState
 
 _SILENCE_S = 300.0  # without any event; nothing here takes that long
+_TICK_S = 0.1
 
 
 class BenchRunner(Protocol):
@@ -42,6 +48,15 @@ class BenchRunner(Protocol):
     def test(self, test: RunTests) -> None: ...
 
     def close(self) -> None: ...
+
+
+@dataclass
+class Conducted:
+    """When each candidate had finished and when all was over, in seconds; the candidate that ended it by its pass."""
+
+    finished_s: dict[int, float] = field(default_factory=dict)
+    ended_s: float = 0.0
+    first_pass: int | None = None
 
 
 _Kind = TypeVar("_Kind")
@@ -55,24 +70,38 @@ class Bench:
     ``ready``: what each side said of itself; ``isolation``: what holds around the code that is run.
     """
 
-    def __init__(self, engines: Mapping[str, Engine], choice: ModelChoice, open_runner: OpenRunner, rest_s: float):
-        """``rest_s``: before a trial, so that the runner's next boxes are warm, as when a user presses the key."""
+    def __init__(
+        self,
+        engines: Mapping[str, Engine],
+        choice: ModelChoice | Mapping[str, ModelChoice],
+        open_runner: OpenRunner,
+        rest_s: float,
+    ):
+        """``choice``: of all sides, or of each. ``rest_s``: before a trial, so that the runner's next boxes are warm,
+        as when a user presses the key."""
         self._inbox: queue.SimpleQueue[Event | Answer] = queue.SimpleQueue()
         self._engines, self._rest_s = engines, rest_s
         self._count = 0
         self.ready: dict[str, Ready] = {}
         for side, engine in engines.items():
             threading.Thread(target=engine.run, args=(self._inbox.put,), daemon=True).start()
-            engine.submit(Load(choice))
-            answer = self._wait(Ready, LoadFailed)
-            if isinstance(answer, LoadFailed):
+            try:
+                self.load(side, choice if isinstance(choice, ModelChoice) else choice[side])
+            except BasslineError:
                 engine.submit(Close())
-                raise BasslineError(answer.reason)
-            assert isinstance(answer, Ready)
-            self.ready[side] = answer
+                raise
         self._runner = open_runner(self._inbox.put)
         self._runner.probe()
         self.isolation = self._wait(Isolation)
+
+    def load(self, side: str, choice: ModelChoice) -> None:
+        """Before a trial, whose clock stands still. Raises BasslineError when it cannot be loaded."""
+        self._engines[side].submit(Load(choice))
+        answer = self._wait(Ready, LoadFailed)
+        if isinstance(answer, LoadFailed):
+            raise BasslineError(answer.reason)
+        assert isinstance(answer, Ready)
+        self.ready[side] = answer
 
     def rest(self) -> float:
         """Let the machine come to rest; the load of others, in cores."""
@@ -88,34 +117,61 @@ class Bench:
 
         Raises BasslineError when the run fails.
         """
-        run, finished_s, ended_s = self._play(side, request, tests, stop_at_pass)
-        outcomes, width = _outcomes(run, finished_s), run.metrics.width if run.metrics else 0
-        return Trial(side, request.candidates, turn, run.first_passing_s, ended_s, outcomes, width)
+        run, seen = self._play(side, request, tests, stop_at_pass)
+        outcomes, width = _outcomes(run, seen.finished_s), run.metrics.width if run.metrics else 0
+        return Trial(side, request.candidates, turn, run.first_passing_s, seen.ended_s, outcomes, width)
 
     def play(self, side: str, request: Request, tests: str) -> Run:
         """As ``trial``, and the whole run comes back."""
         return self._play(side, request, tests, stop_at_pass=False)[0]
 
-    def _play(self, side: str, request: Request, tests: str, stop_at_pass: bool) -> tuple[Run, dict[int, float], float]:
-        """The run, when each candidate had finished, and when all had ended; seconds since Generate."""
-        self._count += 1
-        run = Run(f"trial-{self._count}", request, tests)
+    def _play(self, side: str, request: Request, tests: str, stop_at_pass: bool) -> tuple[Run, Conducted]:
         policy = TestPolicy(as_finished=True, stop_at_first_pass=stop_at_pass)
-        driver, finished_s = RunDriver(run, lambda: policy), dict[int, float]()
-        start = time.monotonic()
-        self._perform(side, driver.begin())
+        driver = RunDriver(self.new_run(request, tests), lambda: policy)
+        return driver.run, self.conduct(side, driver, driver.begin)
+
+    def new_run(self, request: Request, tests: str) -> Run:
+        self._count += 1
+        return Run(f"trial-{self._count}", request, tests)
+
+    def conduct(
+        self, side: str, driver: RunDriver, begin: Callable[[], Sequence[Effect]], cap_s: float = math.inf
+    ) -> Conducted:
+        """Carry messages until the run is over. ``begin`` sets it off, and the clock; after ``cap_s`` it is stopped.
+
+        Raises BasslineError when the run fails.
+        """
+        seen = Conducted()
+        start = last = time.monotonic()
+        self._perform(side, begin())
         while not driver.over:
-            message = self._next()
-            if isinstance(message, Answer):
-                effects = driver.runner_answer(_unattended(message))
-            else:
-                effects = driver.engine_event(message)
+            now = time.monotonic()
+            if now - start >= cap_s and driver.run.state != RunState.STOPPING:
+                self._perform(side, driver.stop())
+            self._perform(side, driver.tick())
+            try:
+                message = self._inbox.get(timeout=_TICK_S)
+            except queue.Empty:
+                if now - last > _SILENCE_S:
+                    raise _silence() from None
+                continue
+            last = time.monotonic()
             if isinstance(message, CandidateFinished):
-                finished_s[message.candidate] = time.monotonic() - start
+                seen.finished_s[message.candidate] = last - start
+            effects = _effects(driver, message)
+            seen.first_pass = next((e.candidate for e in effects if isinstance(e, FirstPass)), seen.first_pass)
             self._perform(side, effects)
-        if run.state == "failed":
-            raise BasslineError(run.reason)
-        return run, finished_s, time.monotonic() - start
+        if driver.run.state == RunState.FAILED:
+            raise BasslineError(driver.run.reason)
+        seen.ended_s = time.monotonic() - start
+        return seen
+
+    def verdict(self, code: str, tests: str) -> str:
+        """Of one solution, outside any clock."""
+        self._count += 1
+        self._runner.test(RunTests(f"verdict-{self._count}", code, tests))
+        answer = self._wait(TestFinished, ConsentNeeded)
+        return answer.report.verdict if isinstance(answer, TestFinished) else "needs-in-process"
 
     def close(self) -> None:
         for engine in self._engines.values():
@@ -134,7 +190,7 @@ class Bench:
         try:
             return self._inbox.get(timeout=_SILENCE_S)
         except queue.Empty:
-            raise BasslineError(f"Nothing was heard for {_SILENCE_S:.0f} s; start again with --resume.") from None
+            raise _silence() from None
 
     def _wait(self, *kinds: type[_Kind]) -> _Kind:
         while not isinstance(message := self._next(), kinds):
@@ -142,10 +198,20 @@ class Bench:
         return message
 
 
+def _silence() -> BasslineError:
+    return BasslineError(f"Nothing was heard for {_SILENCE_S:.0f} s; start again with --resume.")
+
+
+def _effects(driver: RunDriver, message: Event | Answer) -> list[Effect]:
+    if isinstance(message, Answer):
+        return driver.runner_answer(_unattended(message))
+    return driver.engine_event(message)
+
+
 def _unattended(answer: Answer) -> Answer:
     """Nobody is there to agree to anything: tests that need it count as not passed."""
     if isinstance(answer, ConsentNeeded):
-        return TestFinished(answer.id, Report("needs-in-process", "split", answer.sentence))
+        return TestFinished(answer.id, Report(Verdict.NEEDS_IN_PROCESS, "split", answer.sentence))
     return answer
 
 
@@ -154,5 +220,5 @@ def _outcomes(run: Run, finished_s: Mapping[int, float]) -> list[Outcome]:
     return [
         Outcome(finished_s[n], c.tokens, c.mean_logprob, c.report.verdict if c.report else "")
         for n, c in sorted(run.candidates.items())
-        if c.state in ("done", "cut")
+        if c.state in FINISHED
     ]

@@ -1,4 +1,4 @@
-"""What is made of the records: pass rates, picks inside a time budget, times to the first pass. No clock, no file."""
+"""Computed from the records: pass rates, picks inside a time budget, times to the first pass. No clock, no file."""
 
 import math
 import random

@@ -22,9 +22,12 @@ from engine.contract import (
     Ready,
     Request,
     RunFinished,
+    RunOutcome,
     RunStarted,
+    StopReason,
 )
 from engine.contract.request import Load
+from engine.contract.states import STATE_AFTER
 from engine.models.chat import PromptEncoder
 from engine.models.loaded_model import LoadedModel
 
@@ -81,18 +84,18 @@ class SequentialEngine:
         start = time.monotonic()
         ids = self._encode(request)
         emit(RunStarted(run, len(ids), tuple(request.numbers), request.seed))
-        outcome, reason = "finished", ""
+        outcome, reason = RunOutcome.FINISHED, ""
         try:
             for number, tokens in zip(request.numbers, _answers(llama, request, ids), strict=False):
                 ended = len(tokens) < request.sampling.max_tokens or tokens[-1] in self._tokens.eos_ids
-                state, why = ("done", "stop") if ended else ("cut", "length")
+                why = StopReason.STOP if ended else StopReason.LENGTH
                 text, at = self._tokens.decode(tokens), time.monotonic() - start
-                emit(CandidateFinished(run, number, state, why, text, len(tokens), 0, 0, None, at))
+                emit(CandidateFinished(run, number, STATE_AFTER[why], why, text, len(tokens), 0, 0, None, at))
                 if number != request.numbers[-1] and self._mailbox.during(run):
-                    outcome = "stopped"
+                    outcome = RunOutcome.STOPPED
                     break
         except BasslineError as error:
-            outcome, reason = "failed", str(error)
+            outcome, reason = RunOutcome.FAILED, str(error)
         emit(RunFinished(run, outcome, reason=reason))
 
 

@@ -1,4 +1,4 @@
-"""What was measured, one problem a line, so that a run that was killed goes on where it was."""
+"""The measurements, one problem per line, so that a run that was killed can continue."""
 
 import json
 from collections.abc import Iterable
@@ -9,6 +9,7 @@ from typing import Any
 import cattrs
 
 from engine.contract import BasslineError
+from engine.runner.verdicts import Verdict
 
 OURS, PEER = "ours", "llama.cpp"
 
@@ -24,7 +25,7 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        return self.verdict == "pass"
+        return self.verdict == Verdict.PASS
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from engine.contract.request import (
     Speculation,
     Turn,
 )
+from engine.contract.states import CandidateState, RunOutcome, StopReason
 
 __all__ = [
     "Add",
@@ -40,6 +41,7 @@ __all__ = [
     "BasslineError",
     "Cancel",
     "CandidateFinished",
+    "CandidateState",
     "Close",
     "Closed",
     "Emit",
@@ -58,10 +60,12 @@ __all__ = [
     "Ready",
     "Request",
     "RunFinished",
+    "RunOutcome",
     "RunStarted",
     "Sampling",
     "Speculation",
     "StepDone",
+    "StopReason",
     "TextAdded",
     "Turn",
 ]

@@ -1,4 +1,4 @@
-"""Who answers: an engine runs on one thread, hears messages from any, and speaks through one callable."""
+"""The Engine interface: it runs on one thread, takes messages from any, and emits events through one callable."""
 
 import queue
 from collections.abc import Callable

@@ -1,6 +1,8 @@
-"""What an engine says while it works. Times are seconds since the run started, on the engine's clock."""
+"""The events that an engine emits. Times are seconds since the run started, on the engine's clock."""
 
 from dataclasses import dataclass
+
+from engine.contract.states import CandidateState, RunOutcome, StopReason
 
 
 @dataclass(frozen=True)
@@ -92,15 +94,13 @@ class StepDone:
 class CandidateFinished:
     """A candidate's last word.
 
-    ``state``: done (it ended by itself), cut (length or budget), stopped (by the user) or failed.
-    ``stop_reason``: stop, length, budget, cancelled or error.
     ``proposed`` and ``accepted`` count draft tokens up to the cut; ``mean_logprob`` is the target's own, raw.
     """
 
     run: str
     candidate: int
-    state: str
-    stop_reason: str
+    state: CandidateState
+    stop_reason: StopReason
     text: str
     tokens: int
     proposed: int
@@ -115,7 +115,8 @@ class Metrics:
 
     ``plain_step_share``: share of steps without any draft; ``mean_draft_length``: drafts per candidate and step.
     ``speedup``: tokens per second against regular decoding, as the measured cost of a step puts it. ``width``: most
-    candidates that were decoded at a time.
+    candidates that were decoded at a time. ``tokens_read``: of the prompt and of candidates' openings, without what was
+    known from earlier.
     """
 
     time_to_first_token_s: float | None
@@ -136,18 +137,19 @@ class Metrics:
     mean_draft_length: float | None = None
     speedup: float | None = None
     width: int = 0
+    tokens_read: int | None = None
 
 
 @dataclass(frozen=True)
 class RunFinished:
     """The one last event of every run, also of one that was refused.
 
-    ``outcome``: finished, stopped, budget, refused or failed; the last two carry a sentence in ``reason``.
+    A run that was refused or failed carries a sentence in ``reason``.
     ``kind``: empty, or out-of-memory, for whoever can offer a way out.
     """
 
     run: str
-    outcome: str
+    outcome: RunOutcome
     metrics: Metrics | None = None
     reason: str = ""
     details: str = ""

@@ -3,14 +3,15 @@
 import re
 import sys
 
-from engine.device import Gpu, Machine, inspect_machine, memory_free, torch_build_has_cuda, why_hidden, why_old_driver
+from engine.backends import registry
+from engine.backends.device import Gpu
+from engine.device import Machine, inspect_machine
 from engine.doctor.finding import BAD, GOOD, NOTE, WEAK, Finding
 from engine.models import notes
 from engine.models.catalog import DEFAULT, catalog
 from engine.models.memory_plan import MemoryPlan, ModelPart
 from engine.models.names import choose_device, choose_precision, find_entry
 from kernels import llvm
-from kernels.attention import why_not
 
 _LITTLE = 2_000_000_000  # bytes: the default model with one candidate
 
@@ -53,11 +54,12 @@ def _gpus(found: Machine) -> list[Finding]:
 
 def _gpu(number: int, gpu: Gpu) -> Finding:
     text = f"{gpu.name}, {gpu.memory_free / 1e9:.1f} of {gpu.memory_total / 1e9:.1f} GB free, driver {gpu.driver}"
-    if not torch_build_has_cuda():
-        return Finding(f"GPU {number}", BAD, text, "This torch has no CUDA; install its CUDA build to use the GPU.")
-    if why := why_hidden() or why_old_driver():
+    device = registry.named(gpu.kind)
+    if why := device.why_no_build():
+        return Finding(f"GPU {number}", BAD, text, why)
+    if why := device.why_unused():
         return Finding(f"GPU {number}", BAD, text, f"{why} Models run on the processor.")
-    if why := why_not():
+    if why := device.why_no_kernels():
         return Finding(f"GPU {number}", WEAK, text, why)
     return Finding(f"GPU {number}", GOOD, text)
 
@@ -70,7 +72,9 @@ def _notes() -> list[Finding]:
 def _default_model() -> Finding:
     entry = find_entry(DEFAULT) or catalog().model[0]
     kind = choose_device("auto")
-    plan = MemoryPlan(ModelPart(entry.shape, choose_precision("auto", kind), kind), free=memory_free(kind))
+    plan = MemoryPlan(
+        ModelPart(entry.shape, choose_precision("auto", kind), kind), free=registry.named(kind).memory_free()
+    )
     text = f"{entry.title} on {kind}: {plan.sentence()}"
     if plan.largest_width(most=1) == 0:
         return Finding("default model", BAD, text, "Close other programs, or use a server (`servers add`).")

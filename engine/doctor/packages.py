@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from packaging.requirements import Requirement
 
 from engine.child_process import ROOT
-from engine.doctor.finding import BAD, GOOD, NOTE, WEAK, Finding
+from engine.doctor.finding import BAD, GOOD, NOTE, WEAK, Finding, FindingState
 
 _PROJECT = ROOT / "pyproject.toml"
 # Extras that a user may want, and why; the others are for those who work on Bassline itself.
@@ -19,7 +19,7 @@ def packages() -> list[Finding]:
     return [_look(wanted, *_when_missing(wanted, extra)) for wanted, extra in _requirements()]
 
 
-def _when_missing(wanted: Requirement, extra: str) -> tuple[str, str]:
+def _when_missing(wanted: Requirement, extra: str) -> tuple[FindingState, str]:
     """The state of what is not here, and the reason to have it."""
     if extra:
         return NOTE, _EXTRAS[extra]
@@ -46,7 +46,7 @@ def _declared() -> Iterator[tuple[Requirement, tuple[str, ...]]]:
         yield wanted, tuple(e for e in _EXTRAS if "extra ==" in str(wanted.marker)) or ("",)
 
 
-def _look(wanted: Requirement, missing: str, reason: str) -> Finding:
+def _look(wanted: Requirement, missing: FindingState, reason: str) -> Finding:
     """``missing``: the state when it is not here."""
     fix = f"Install it: pip install '{wanted.name}{wanted.specifier}'" + (f" ({reason})." if reason else ".")
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import cattrs
 
-from engine.device import Gpu
+from engine.backends.device import Gpu
 from engine.models.model_shape import ModelShape
 
 DEFAULT = "default"

@@ -1,4 +1,4 @@
-"""A folder's weights as the module wants them: under its names, made whole, and all of them."""
+"""A folder's weights as the module expects them: under its names, dequantised, and complete."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Did every weight come from the file? Said of names and shapes, whichever way they were read. No torch."""
+"""Did every weight come from the file? Decided from names and shapes, however the weights were read. No torch."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

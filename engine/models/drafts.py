@@ -1,4 +1,4 @@
-"""Can a model draft for another? Said from their shapes alone, before either is fetched or loaded. No torch.
+"""Can a model draft for another? Decided from their shapes alone, before either is fetched or loaded. No torch.
 
 What is certain only with both tokenizers at hand, each token's text, is ``pairing.check_pair``'s to say at load.
 """

@@ -1,4 +1,4 @@
-"""Token ids that end a text by the word of the files beside the weights. No torch."""
+"""Token ids that end a text, according to the files beside the weights. No torch."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Models that write no text, told by their config before anything is loaded. No torch."""
+"""Models that do not write text, recognized by their config before anything is loaded. No torch."""
 
 from collections.abc import Mapping
 from pathlib import Path

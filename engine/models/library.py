@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.device import memory_free
+from engine.backends import registry
 from engine.models import found, hub, sources
 from engine.models.catalog import DEFAULT, CatalogEntry, catalog
 from engine.models.child import Cancelled, Progress
@@ -73,7 +73,7 @@ def listed(device: str = "auto", precision: str = "auto") -> list[ListedModel]:
     ``device`` and ``precision`` are those it would be loaded with. Raises PrecisionNotAvailable.
     """
     device = choose_device(device)
-    return list(_Listing(device, choose_precision(precision, device), memory_free(device)).all())
+    return list(_Listing(device, choose_precision(precision, device), registry.named(device).memory_free()).all())
 
 
 def remove(name: str, *, originals_only: bool = False) -> int:

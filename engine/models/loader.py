@@ -7,6 +7,7 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoTokenizer, PretrainedConfig, PreTrainedTokenizerFast
 
+from engine.backends.registry import device_of
 from engine.contract import LoadCancelled, Loading
 from engine.models.causal_lm import CausalLM
 from engine.models.chat import PromptEncoder
@@ -84,8 +85,8 @@ def load_prepared(prepared: PreparedModel, *, progress: Progress, cancelled: Can
 
 def _device(name: str) -> torch.device:
     device = torch.device(name)
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise PrecisionNotAvailable(f"This torch finds no {name} device; choose --device cpu or install a CUDA build.")
+    if why := device_of(device).why_not_in_torch():
+        raise PrecisionNotAvailable(why)
     return device
 
 

@@ -8,13 +8,13 @@ a GPU they are arithmetic.
 
 from dataclasses import dataclass
 
+from engine.backends import registry
 from engine.models.errors import DoesNotFit
 from engine.models.model_shape import ModelShape
 from engine.models.room import Room
 
 PROMPT, ANSWER = 1024, 512  # tokens that a plan assumes when nobody says
 _BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "int8": 1.0, "int4": 0.5 + 4 / 128}  # scale, zero per 128
-_RUNTIME = {"cpu": 800_000_000, "cuda": 700_000_000}  # interpreter, torch and tokenizer; a CUDA context and its kernels
 _STRIDE = 128  # slots that a slab grows by
 _CHUNK = 256  # prompt tokens read at a time
 _VERIFIED = 8  # tokens per candidate in one step: drafts and one more
@@ -28,7 +28,7 @@ _GB = 1e9
 
 @dataclass(frozen=True)
 class ModelPart:
-    """One model of the plan: its shape, and the precision its weights are kept in on ``device`` (cpu or cuda)."""
+    """One model of the plan: its shape, and the precision its weights are kept in on ``device``, which is a name."""
 
     shape: ModelShape
     precision: str
@@ -36,7 +36,7 @@ class ModelPart:
 
     @property
     def on_gpu(self) -> bool:
-        return self.device != "cpu"
+        return not registry.named(self.device).is_host
 
     @property
     def weights(self) -> int:
@@ -87,14 +87,15 @@ class MemoryPlan:
         """Bytes for ``width`` candidates at a time, all of them ``answer`` tokens long, after ``prompt`` tokens."""
         workspace = max(part.workspace(width, prompt, answer) for part in self._parts)
         per_token = sum(part.per_token for part in self._parts)
+        runtime = registry.named(self.target.device).overhead
         if not self.target.on_gpu:
             slots = prompt + width * -(-answer // _STRIDE) * _STRIDE
-            return _RUNTIME["cpu"] + self.weights + per_token * slots + workspace
+            return runtime + self.weights + per_token * slots + workspace
         room = Room.holding(width, answer, prompt)
         kept = self.target.kept_logits(sum(room.lines))
         if self.draft is not None:  # of the draft's passes only each row's last are, and the loop's own
             kept += self.draft.kept_logits(room.rows * (len(room.lines) + 1)) + self.draft.drawn(room.rows)
-        return _RUNTIME["cuda"] + self.weights + per_token * room.tokens + workspace + kept
+        return runtime + self.weights + per_token * room.tokens + workspace + kept
 
     def largest_width(self, prompt: int = PROMPT, answer: int = ANSWER, most: int = _MOST) -> int:
         """How many candidates fit at a time; 0 if not even one does. More candidates than that wait their turn."""
@@ -130,7 +131,7 @@ class MemoryPlan:
 
     @property
     def _memory(self) -> str:
-        return "GPU" if self.target.on_gpu else "main"
+        return registry.named(self.target.device).memory
 
 
 def _gigabytes(size: int) -> str:

@@ -1,18 +1,17 @@
 """What a model's name means, and whether it can run here: known at once, without the network. No torch."""
 
-import platform
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.device import cores, default_kind, memory_total, nvidia_gpus, why_no_cuda
+from engine.backends import registry
+from engine.backends.registry import default_kind
+from engine.device import cores, memory_total
 from engine.models import found, hub
 from engine.models.catalog import DEFAULT, CatalogEntry, catalog
 from engine.models.errors import ModelNotFound, PrecisionNotAvailable, WrongFile
 from engine.models.gguf_file import is_gguf
 
-_ON_CPU = ("int8", "float32", "bfloat16")
-_ON_CUDA = ("bfloat16", "float16", "float32", "int8", "int4")
 _HUB_NAME = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)(@(?P<revision>[\w./-]+))?")
 
 
@@ -65,43 +64,31 @@ def resolve(name: str, *, precision: str = "auto", device: str = "auto") -> Reso
 def find_entry(name: str) -> CatalogEntry | None:
     """The catalog's entry for a name, an alias or ``default``."""
     if name == DEFAULT:
-        gpus = nvidia_gpus() if default_kind() == "cuda" else ()
-        return catalog().default_for(gpus, memory_total(), cores())
+        return catalog().default_for(registry.named(default_kind()).found(), memory_total(), cores())
     return catalog().find(name)
 
 
 def choose_device(device: str) -> str:
-    """``cpu``, ``cuda`` or ``cuda:N``; ``auto`` is the GPU where there is one. Raises PrecisionNotAvailable."""
+    """A kind of device, or ``kind:N``; ``auto`` is the GPU where there is one. Raises PrecisionNotAvailable."""
     if device == "auto":
         return default_kind()
-    if re.fullmatch(r"cpu|cuda(:\d+)?", device) is None:
-        raise PrecisionNotAvailable(f"Device {device!r} is not known; choose auto, cpu or cuda.")
-    if device != "cpu" and (why := why_no_cuda()):
+    chosen = registry.find(device)
+    if chosen is None:
+        *most, last = ("auto", *registry.kinds())
+        raise PrecisionNotAvailable(f"Device {device!r} is not known; choose {', '.join(most)} or {last}.")
+    if why := chosen.why_not():
         raise PrecisionNotAvailable(why)
-    number = int(device.partition(":")[2] or 0)
-    if device != "cpu" and nvidia_gpus() and number >= len(nvidia_gpus()):
-        raise PrecisionNotAvailable(f"There is no GPU number {number} here; the last is cuda:{len(nvidia_gpus()) - 1}.")
+    number, count = chosen.number or 0, len(chosen.found())
+    if 0 < count <= number:
+        raise PrecisionNotAvailable(f"There is no GPU number {number} here; the last is {chosen.kind}:{count - 1}.")
     return device
 
 
 def choose_precision(precision: str, device: str) -> str:
-    """The precision to compute in; ``auto`` is int8 on a CPU that has it, bfloat16 on a GPU."""
-    if device == "cpu":
-        if precision == "auto":
-            return "int8" if _cpu_has_int8() else "float32"
-        if precision == "int8" and not _cpu_has_int8():
-            raise PrecisionNotAvailable("int8 needs an x86 processor; choose float32.")
-        if precision == "int4":
-            raise PrecisionNotAvailable("int4 is for GPUs; on a CPU int8 is faster, so choose int8 or auto.")
-        possible: tuple[str, ...] = _ON_CPU
-    else:
-        precision = "bfloat16" if precision == "auto" else precision
-        possible = _ON_CUDA
-    if precision not in possible:
-        raise PrecisionNotAvailable(f"{precision} is not available on {device}; choose {', '.join(possible)}.")
+    """The precision to compute in; ``auto`` is what the device is best at. Raises PrecisionNotAvailable."""
+    chosen = registry.named(device)
+    if precision == "auto":
+        return chosen.automatic_precision()
+    if why := chosen.why_not_precision(precision):
+        raise PrecisionNotAvailable(why)
     return precision
-
-
-def _cpu_has_int8() -> bool:
-    """FBGEMM, which multiplies int8, exists for x86 alone."""
-    return platform.machine().lower() in ("x86_64", "amd64")

@@ -1,4 +1,4 @@
-"""What this machine could not do for a model, found out when it was loaded: kept, so that ``doctor`` can tell it."""
+"""What this machine could not do for a model, found out when it was loaded; kept, so that ``doctor`` can show it."""
 
 import json
 import os

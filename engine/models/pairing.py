@@ -1,4 +1,4 @@
-"""Do a target and a draft model mean the same by the same token id?"""
+"""Do a target and a draft model share a vocabulary: the same text for the same token id?"""
 
 from itertools import compress
 

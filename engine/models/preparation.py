@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.device import memory_free
+from engine.backends import registry
 from engine.models import hub, sources
 from engine.models.catalog import CatalogEntry, PublishedFile
 from engine.models.child import Cancelled, Progress
@@ -28,7 +28,7 @@ _TOKENIZER = ("tokenizer.json", "chat_template.jinja", "chat_template.json")
 
 @dataclass(frozen=True)
 class PreparedModel:
-    """A folder ready to load. ``device`` is ``cpu`` or ``cuda`` (or ``cuda:N``); ``entry`` only for catalog models."""
+    """A folder ready to load. ``device``: see ``backends.registry.find``; ``entry`` only for catalog models."""
 
     name: str
     folder: Path
@@ -79,7 +79,7 @@ def shape_of(named: ResolvedModel) -> ModelShape | None:
 def plan(named: ResolvedModel, shape: ModelShape, draft: tuple[ResolvedModel, ModelShape] | None = None) -> MemoryPlan:
     """The memory plan of a target, perhaps with a draft, against what is free now on its device."""
     parts = [ModelPart(one, who.precision, who.device) for who, one in [(named, shape), *([draft] if draft else [])]]
-    return MemoryPlan(parts[0], parts[1] if draft else None, memory_free(named.device))
+    return MemoryPlan(parts[0], parts[1] if draft else None, registry.named(named.device).memory_free())
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Stretched positions of a GGUF: what transformers does not read of them, in its own words. No torch."""
+"""RoPE scaling of a GGUF, in the terms of a transformers config, which transformers does not read itself. No torch."""
 
 import math
 from collections.abc import Sequence

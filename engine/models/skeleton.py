@@ -1,4 +1,4 @@
-"""A module of transformers before it has weights, and what reading a bad folder comes to."""
+"""A transformers module before it has weights, and the errors of a folder that cannot be read."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

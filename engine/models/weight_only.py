@@ -1,7 +1,7 @@
 """int8 and int4 weights on a GPU, through torchao: activations stay bfloat16, weights are unpacked inside the product.
 
-A small GPU holds a larger model so; the tokens are those of a slightly different model, and of no other in speed or
-kind. torchao is optional: nothing else needs it.
+So a small GPU can hold a larger model. Its tokens are those of a slightly different model than the unquantised one.
+torchao is optional: nothing else needs it.
 """
 
 import torch

@@ -8,6 +8,7 @@ from safetensors.torch import load_file
 from torch import nn
 from transformers import AutoConfig
 
+from engine.backends.registry import device_of
 from engine.models.causal_lm import CausalLM
 from engine.models.checkpoint import Checkpoint, open_checkpoint
 from engine.models.skeleton import empty_model, ties_of
@@ -65,18 +66,15 @@ def load_int8(folder: Path, weights: Path) -> CausalLM:
 def load_float(folder: Path, precision: str, device: torch.device) -> CausalLM:
     """The model of any folder with safetensors, in a float precision, on ``device``; every weight is from the folder.
 
-    On ``cuda`` without a number, a model that exceeds the first GPU is spread over all (accelerate's placement).
+    On a kind of GPU without a number, a model that exceeds the first is spread over all (accelerate's placement).
     Raises WrongFile or UnsupportedModel.
     """
     checkpoint = open_checkpoint(folder)
-    spread = device == torch.device("cuda") and _exceeds_first_gpu(checkpoint, DTYPES[precision])
+    spread = device_of(device).exceeds_first(_size(checkpoint, DTYPES[precision]))
     model = checkpoint.load(DTYPES[precision], spread=spread)
     return model if spread else model.to(device)
 
 
-def _exceeds_first_gpu(checkpoint: Checkpoint, dtype: torch.dtype) -> bool:
-    """Whether the weights and a tenth more, for keys, values and workspace, do not fit where there is another GPU."""
-    if torch.cuda.device_count() < 2:
-        return False
-    size = sum(parameter.numel() for parameter in checkpoint.model.parameters()) * dtype.itemsize
-    return size * 1.1 > torch.cuda.mem_get_info(0)[0]
+def _size(checkpoint: Checkpoint, dtype: torch.dtype) -> int:
+    """Bytes of the weights."""
+    return sum(parameter.numel() for parameter in checkpoint.model.parameters()) * dtype.itemsize

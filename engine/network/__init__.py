@@ -1,1 +1,1 @@
-"""The way to an address from here: through which proxy, and by which certificates. Read once more for every request."""
+"""How to reach an address: through which proxy, with which certificates. Looked up again for every request."""

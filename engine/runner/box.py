@@ -1,4 +1,4 @@
-"""One box: a process that is started, heard, bounded and ended, with nothing left of it."""
+"""One box: a process that is started, read from, limited and ended, with nothing left of it."""
 
 import asyncio
 import contextlib
@@ -10,11 +10,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from engine.runner import bubblewrap, cgroups, seccomp
 from engine.runner.layers import MEMORY, MIB, OF_THE_BOX, OUTPUT_ENDS, OUTPUT_KEPT, PROCESSES, Layers
 from engine.runner.orphans import end_orphans
+from engine.runner.task import BoxTask
 
 _LONGEST_RECORD = 4 * MIB
 _LAST_OUTPUT_S = 0.5  # how long pipes may stay open after the process: a hidden grandchild can hold them for ever
@@ -98,11 +98,11 @@ class Box:
         for reader in self._readers:
             reader.close()
 
-    async def give(self, task: dict[str, Any]) -> None:
+    async def give(self, task: BoxTask) -> None:
         """Hands over the one task, once the stub has said hello."""
         loop = asyncio.get_running_loop()
         self._writer, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, self._process.stdin)
-        self._writer.write(json.dumps(task).encode())
+        self._writer.write(task.to_bytes())
         self._writer.close()
 
     async def read_line(self, seconds: float) -> bytes:

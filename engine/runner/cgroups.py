@@ -1,7 +1,7 @@
-"""A group of the kernel's for each candidate: its memory and its processes are counted together, and end together.
+"""A control group for each candidate: its memory and its processes are counted together, and end together.
 
 Version 2 where a subtree is ours (root, or a scope that systemd delegates), else version 1 as root, else none. A limit
-counts when it was read back.
+counts only after it was read back.
 """
 
 import os

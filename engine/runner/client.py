@@ -26,6 +26,7 @@ from engine.runner.protocol import (
     to_line,
 )
 from engine.runner.report import Report
+from engine.runner.verdicts import Verdict
 
 _CLOSE_S = 3.0
 
@@ -168,7 +169,7 @@ class RunnerClient:
             self._observations -= observed
             probes, self._probes = self._probes.count(service), [p for p in self._probes if p is not service]
         for id in left:
-            lost = Observed(id, (), why) if id in observed else TestFinished(id, Report("infra", "split", why))
+            lost = Observed(id, (), why) if id in observed else TestFinished(id, Report(Verdict.INFRA, "split", why))
             self._on_message(lost)
         for _ in range(probes):
             self._on_message(Isolation(False, {}, why))
@@ -185,7 +186,7 @@ def run_one(solution: str, tests: str, *, consent: bool = False, same_process: b
             if isinstance(answer, TestFinished):
                 return answer.report
             if isinstance(answer, ConsentNeeded):
-                verdict = "needs-in-process" if answer.kind == "same_process" else "infra"
+                verdict = Verdict.NEEDS_IN_PROCESS if answer.kind == "same_process" else Verdict.INFRA
                 return Report(verdict, "split", answer.sentence)
     finally:
         client.close()

@@ -9,7 +9,7 @@ import tokenize
 from collections.abc import Iterator
 
 from engine.runner.checks import SOLUTION
-from engine.runner.forms import CHECK, CHECKER, BrokenTests, TestSource, parse
+from engine.runner.forms import CHECK, CHECKER, BrokenTests, TestSource
 
 _ASIDE = re.compile(r"_|test|check$|main$|run(_|$)|demo|example|assert")  # names of functions that are not the answer
 _SHORTEST_WORD = 3  # of a function that is known by being mentioned in the tests
@@ -108,13 +108,12 @@ def _calls_of_candidate(tests: str) -> Iterator[ast.Call]:
                     yield node
 
 
-def doubt(text: str, solution: str) -> str:
+def doubt(source: TestSource, solution: str) -> str:
     """Why a pass could be the built-ins' and not the candidate's, in a sentence; empty when it could not.
 
     Tests that name their imports are clear. In others a built-in that the candidate also defines is a mere helper
     only where it is called on something of the candidate's, as in ``all(add(x, 0) == x for x in y)``.
     """
-    source = parse(text)
     if source.imports or not source.builtins:
         return ""
     defined = _defined(solution)

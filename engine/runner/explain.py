@@ -5,6 +5,7 @@ import re
 import pytest
 
 from engine.runner import forms
+from engine.runner.verdicts import Outcome
 
 LONGEST = 2000  # characters of an explanation that travel
 # pytest shows what is called at the top level of a script as an object; its name is what was written there.
@@ -37,8 +38,8 @@ def is_good_end(error: SystemExit) -> bool:
     return error.code in (None, 0) and not of_the_candidate(error)
 
 
-def explain(error: BaseException) -> tuple[str, str]:
-    """Outcome and explanation: *failed* for an assertion of the tests, *error* for anything else that was raised."""
+def explain(error: BaseException) -> tuple[Outcome, str]:
+    """Outcome and explanation: FAILED for an assertion of the tests, ERROR for anything else that was raised."""
     lines: dict[str, int] = {}  # name of a file -> the innermost line of it
     trace = error.__traceback__
     while trace is not None:
@@ -50,7 +51,7 @@ def explain(error: BaseException) -> tuple[str, str]:
     if isinstance(error, AssertionError | pytest.fail.Exception) and at is None:
         text = "\n".join(line for line in text.splitlines() if "Use -v to get more diff" not in line).strip()
         text = _CALLED.sub(r"\1(", text)
-        return "failed", (f"line {lines[forms.FILE]}: {text}" if forms.FILE in lines else text)[:LONGEST]
+        return Outcome.FAILED, (f"line {lines[forms.FILE]}: {text}" if forms.FILE in lines else text)[:LONGEST]
     where = ""
     if at is not None:
         where = f" (line {at} of the candidate)"
@@ -60,7 +61,7 @@ def explain(error: BaseException) -> tuple[str, str]:
         text, where = str(error.msg), f" (line {error.lineno} of the candidate)"
     elif isinstance(error, ImportError) and forms.SOLUTION in (error.name, _imported(text)):
         text = text.replace(" from 'solution'", "").split(" (")[0] + ": the candidate does not define it"
-    return "error", f"{type(error).__name__}: {text[:LONGEST]}".rstrip(": ") + where
+    return Outcome.ERROR, f"{type(error).__name__}: {text[:LONGEST]}".rstrip(": ") + where
 
 
 def _imported(text: str) -> str:

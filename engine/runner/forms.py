@@ -9,10 +9,11 @@ import __future__
 
 import ast
 import builtins
+import doctest
 import keyword
 import re
 import symtable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.runner import checks, pasted
@@ -76,11 +77,38 @@ class TestSource:
     future: int = 0
     listed: bool = False
 
+    def as_pytest(self) -> "TestSource":
+        """A file of Python in which pytest is to find the tests, or has found some."""
+        return replace(self, form=PYTEST, checks=(), listed=False)
+
+    def as_script(self) -> "TestSource":
+        """A file of Python in which pytest found no test. Raises BrokenTests where it is no script either."""
+        found = tuple(checks.script_checks(self.tree))
+        return replace(self, form=SCRIPT, checks=found, listed=False) if found else parse(self.text, SCRIPT)
+
+    def to_data(self) -> dict[str, Any]:
+        """For JSON, so that a box need not find out again how these tests are written. The tree goes as its text."""
+        data = {name: value for name, value in vars(self).items() if name not in ("tree", "checks", "examples")}
+        examples = [each if isinstance(each, str) else vars(each) for each in self.examples]
+        return {**data, "checks": [vars(check) for check in self.checks], "examples": examples}
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> "TestSource":
+        """What ``to_data`` gave, also after it has been JSON."""
+        examples = tuple(_example(data["form"], each) for each in data["examples"])
+        text = "".join(each.source for each in examples) if data["form"] == DOCTEST else data["text"]
+        tree = ast.Module([], []) if data["form"] in (EXAMPLES, COMMAND) else ast.parse(text, FILE)
+        if data["form"] in (SCRIPT, CHECK, PYTEST):
+            _replace_star_import(tree)
+        found = tuple(Check(**check) for check in data["checks"])
+        names = {name: tuple(data[name]) for name in ("borrowed", "builtins")}
+        return cls(**{**data, **names, "tree": tree, "checks": found, "examples": examples})
+
 
 def parse(text: str, form: str = "") -> TestSource:
     """Raises BrokenTests when ``text`` does not parse or holds no test.
 
-    ``form``: what was found out before; PYTEST or SCRIPT takes a file of Python for that (see ``listed``).
+    ``form``: PYTEST or SCRIPT takes a file of Python for that, whatever is in it.
     """
     if len(text) > LONGEST:
         raise BrokenTests(f"Your tests are longer than {LONGEST >> 20} million characters; keep them shorter.")
@@ -90,10 +118,8 @@ def parse(text: str, form: str = "") -> TestSource:
         return _commands(text)
     if _SECTION.fullmatch(first):
         return _examples(text)
-    if form == DOCTEST:
-        return _doctest(text)
     try:
-        return _python(text, form if form in (PYTEST, SCRIPT) else "")
+        return _python(text, form)
     except BrokenTests:
         if pasted.has_prompts(text):
             return _doctest(text)
@@ -163,6 +189,16 @@ def _doctest(text: str) -> TestSource:
         raise BrokenTests("Your doctest says nowhere what should come out; write it below the line with >>>.")
     imports = any(_imports_solution(node) for node in ast.walk(tree))
     return TestSource(DOCTEST, text, tree, checks, () if imports else free, of_python, imports, tuple(examples))
+
+
+def _example(form: str, data: Any) -> Any:
+    """One of a TestSource's ``examples``, as ``to_data`` wrote it."""
+    if form == EXAMPLES:
+        return Example(**data)
+    if form != DOCTEST:
+        return data
+    options = {int(flag): on for flag, on in data["options"].items()}  # JSON has made words of the numbers
+    return doctest.Example(**{**data, "options": options})
 
 
 def _examples(text: str) -> TestSource:

@@ -1,4 +1,4 @@
-"""Isolation: what five layers hold on this computer, found out by running a box that tries the opposite."""
+"""Isolation: which of the five layers work on this computer, found out by running a box that tries to break them."""
 
 import os
 from dataclasses import dataclass
@@ -182,7 +182,7 @@ class IsolationCheck:
 
 def notice_sentence(held: IsolationCheck) -> str:
     """What a user should read before a candidate is run for the first time."""
-    start = "Running tests runs code that a model wrote, on this computer."
+    start = "The tests run code that a model wrote on this computer."
     if not held.sealed:
         return f"{start} {consent_sentence(held)}"
     kept = "It gets no network, none of your files, and limited memory, time and processes."

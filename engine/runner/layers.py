@@ -1,6 +1,6 @@
 """What stands between a candidate and the computer: which layers there are here, and how a box gets them.
 
-Bubblewrap gives namespaces and the file view, the seccomp filter and the group of the kernel (``cgroups``) come on top;
+Bubblewrap gives namespaces and the file view, the seccomp filter and the control group (``cgroups``) come on top;
 limits are set inside, by the stub; clocks and the output cap are the service's.
 """
 
@@ -29,10 +29,13 @@ OUTPUT_ENDS = 16 * MIB  # a box that prints more is ended
 ROOT = Path(__file__).resolve().parents[2]
 _HERE = Path(__file__).resolve().parent
 _SPLIT = "__init__ values arrays identity shared mirrors library exceptions crossing link chance module".split()  # noqa: SIM905
-_BOTH = ("stub", "landlock", *(f"split/{name}" for name in _SPLIT))
+_BOTH = ("stub", "task", "landlock", *(f"split/{name}" for name in _SPLIT))
 _OF_CANDIDATE = ("program", "split/candidate")
 _OF_OBSERVER = ("program", "observer", "encoding")
-_OF_TESTS = ("forms", "checks", "pasted", "needs", "reasons", "plugin", "items", "watch", "explain", "stopwatch")
+_OF_TESTS = (
+    *("verdicts", "forms", "checks", "pasted", "needs", "reasons"),
+    *("plugin", "items", "watch", "explain", "stopwatch"),
+)
 _TESTS = (*_OF_TESTS, "split/tests", *_OF_CANDIDATE)
 # The files of this folder that a box can see, by its role; *alone* is tests and candidate in one process.
 INSIDE = {

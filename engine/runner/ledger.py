@@ -12,7 +12,8 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.runner.report import OUTCOMES, TestResult
+from engine.runner.report import TestResult
+from engine.runner.verdicts import Outcome
 
 _ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-_])")
 
@@ -50,7 +51,7 @@ class Ledger:
     skipped: dict[str, str] = field(default_factory=dict)  # by the tests' own marks: id -> reason
     doomed: frozenset[str] = frozenset()  # those that a mark of the tests expects to fail
     problem: str = ""  # why the candidate or the tests could not be loaded
-    problem_outcome: str = "error"
+    problem_outcome: Outcome = Outcome.ERROR
     reached: bool = False  # a check of the tests was reached, or they have none of their own to reach
     soft: bool = False  # a comparison was decided by the candidate's own class
     late: bool = False  # the running test has waited for its candidate longer than it may
@@ -127,7 +128,7 @@ class Ledger:
                 raise Tampered("the tests that ran are not the tests of the file")
         if kind in ("unimportable", "broken"):
             self.problem = plain(str(record.get("why", "")))
-            self.problem_outcome = "killed" if record.get("outcome") == "killed" else "error"
+            self.problem_outcome = Outcome.KILLED if record.get("outcome") == Outcome.KILLED else Outcome.ERROR
         if kind == "done" and isinstance(record.get("peak_mib"), float):
             self.peak_mib = record["peak_mib"]
         self.stage = kind
@@ -141,18 +142,18 @@ class Ledger:
 
     def _end(self, record: dict[str, Any], now_s: float) -> TestResult | None:
         name, outcome = self.running, record.get("outcome")
-        if not name or record.get("id") != name or outcome not in OUTCOMES:
+        if not name or record.get("id") != name or outcome not in tuple(Outcome):
             raise Tampered("a test ended that had not started")
         self.running, self._ended = "", self._ended + 1
         if name in self.canaries:
-            if outcome not in ("failed", "error"):
+            if outcome not in (Outcome.FAILED, Outcome.ERROR):
                 raise Tampered("a test that must fail did not: the candidate has changed how tests are run")
             return None
         self.soft |= record.get("soft") is True
         self.reached |= record.get("reached") is True
-        return self.settle(name, outcome, str(record.get("why", "")), now_s)
+        return self.settle(name, Outcome(outcome), str(record.get("why", "")), now_s)
 
-    def settle(self, name: str, outcome: str, why: str, now_s: float) -> TestResult:
+    def settle(self, name: str, outcome: Outcome, why: str, now_s: float) -> TestResult:
         """Enters the result of the test that was started last, also of one that cannot speak for itself."""
         result = TestResult(name, outcome, plain(why), round(max(now_s - self._started_s, 0.0), 3))
         self.results[name] = result

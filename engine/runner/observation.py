@@ -11,6 +11,7 @@ from engine.runner.cgroups import Groups
 from engine.runner.layers import Layers
 from engine.runner.pair import RunnerFault, first_record
 from engine.runner.protocol import Observe, Observed
+from engine.runner.task import Observation
 
 _MOST = 400  # inputs of one request
 _GIVEN = 2 << 20  # characters of all inputs
@@ -34,16 +35,16 @@ class Observations:
         end = time.monotonic() + request.total_timeout_s
         outcomes: list[dict[str, Any]] = [{"kind": "skipped"} for _ in inputs]
         key = secrets.token_hex(16)
-        task = {
-            "solution": request.solution,
-            "inputs": inputs,
-            "setup": request.setup,
-            "twice": request.twice,
-            "call_s": request.call_timeout_s,
-            "total_s": request.total_timeout_s,
-            "key": key,
-            "seconds": request.total_timeout_s,
-        }
+        task = Observation(
+            request.solution,
+            tuple(inputs),
+            request.setup,
+            request.twice,
+            request.call_timeout_s,
+            request.total_timeout_s,
+            key=key,
+            seconds=request.total_timeout_s,
+        )
         done = False
         try:
             await box.give(task)

@@ -25,6 +25,7 @@ from typing import Any
 from engine.runner import stub
 from engine.runner.encoding import encode
 from engine.runner.split.module import NAME, import_solution
+from engine.runner.task import Observation
 
 MEMORY = 512 << 20  # bytes that one of these processes may take: a large result is an exception, not an end
 _PRINTED = 4000  # characters of print that are kept
@@ -62,17 +63,13 @@ class Prints(io.TextIOBase):
         return len(text)
 
 
-def perform(task: dict[str, Any], say: Say) -> None:
-    """Tells one record ``outcome`` for every input, in any order, then ``done``.
-
-    ``task``: the candidate's text as ``solution``; ``inputs``, each ``{"calls": [[name, [argument, ...]], ...]}`` or
-    ``{"given": text}``; ``setup``, lines that import what arguments are written with; ``call_s`` for each.
-    """
+def perform(task: Observation, say: Say) -> None:
+    """Tells one record ``outcome`` for every input, in any order, then ``done``."""
     watcher = Watcher(task)
-    first = watcher.run(range(len(task["inputs"])), seed=0)
+    first = watcher.run(range(len(task.inputs)), seed=0)
     calm = [number for number, outcome in reversed(first.items()) if outcome["kind"] not in ("timeout", "killed")]
-    again = watcher.run(calm, seed=1) if task.get("twice", True) else {}
-    for number in range(len(task["inputs"])):
+    again = watcher.run(calm, seed=1) if task.twice else {}
+    for number in range(len(task.inputs)):
         outcome = first.get(number, {"kind": "skipped"})
         other = again.get(number, {"kind": "skipped"})
         decided = not {outcome["kind"], other["kind"]} & {"skipped", "timeout"}
@@ -102,9 +99,9 @@ def _sorted(wire: Any) -> Any:
 class Watcher:
     """Runs the inputs in processes of their own and keeps the clock."""
 
-    def __init__(self, task: dict[str, Any]):
+    def __init__(self, task: Observation):
         self._task = task
-        self._limit_s = float(task["call_s"])
+        self._limit_s = task.call_s
 
     def run(self, order: Sequence[int], seed: int) -> dict[int, dict[str, Any]]:
         """Outcomes by number; those that were not tried are missing."""
@@ -180,7 +177,7 @@ class _Lines:
         return outcome if isinstance(outcome, dict) and isinstance(outcome.get("kind"), str) else None
 
 
-def _become(sink: int, task: dict[str, Any], left: Sequence[int], seed: int) -> None:
+def _become(sink: int, task: Observation, left: Sequence[int], seed: int) -> None:
     """The forked process: from here on everything belongs to the candidate. Never returns."""
     os.setpgid(0, 0)
     os.closerange(3, sink)
@@ -188,13 +185,13 @@ def _become(sink: int, task: dict[str, Any], left: Sequence[int], seed: int) -> 
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
-    if seed and _uses_hashes(task["solution"]):
+    if seed and _uses_hashes(task.solution):
         os.set_inheritable(sink, True)
         os.environ["PYTHONHASHSEED"] = str(seed)
         path = os.pathsep.join(sys.path)
         code = f"import sys; sys.path[:] = {path!r}.split({os.pathsep!r}); from engine.runner import observer; "
         code += f"observer.again({sink})"
-        given = json.dumps([task, list(left), seed]).encode()
+        given = json.dumps([vars(task), list(left), seed]).encode()
         task_file = os.memfd_create("task")
         os.write(task_file, given)
         os.lseek(task_file, 0, os.SEEK_SET)
@@ -206,7 +203,7 @@ def _become(sink: int, task: dict[str, Any], left: Sequence[int], seed: int) -> 
 def again(sink: int) -> None:
     """Where a process begins that has another order of hashes."""
     task, left, seed = json.loads(sys.stdin.buffer.read())
-    _work(sink, task, left, seed)
+    _work(sink, Observation(**task), left, seed)
 
 
 def _uses_hashes(text: str) -> bool:
@@ -214,13 +211,13 @@ def _uses_hashes(text: str) -> bool:
     return re.search(r"set\b|\bhash\b|\bid\(|\{[^{}:]+[,}]|\{[^{}:]+\bfor\b", text) is not None
 
 
-def _work(sink: int, task: dict[str, Any], left: Sequence[int], seed: int) -> None:
+def _work(sink: int, task: Observation, left: Sequence[int], seed: int) -> None:
     try:
         stub.limit("RLIMIT_AS", MEMORY)
         caller = _Caller(task, seed)
         _write(sink, caller.problem or {"kind": "imported"})
         for number in [] if caller.problem else left:
-            _write(sink, caller.outcome(task["inputs"][number]))
+            _write(sink, caller.outcome(task.inputs[number]))
     except BaseException:  # whatever it is, the other process notes that this one has ended
         pass
     finally:
@@ -236,22 +233,22 @@ def _write(sink: int, outcome: dict[str, Any]) -> None:
 class _Caller:
     """The candidate, imported, and what becomes of a call. ``problem``: the outcome of all, where it is known."""
 
-    def __init__(self, task: dict[str, Any], seed: int):
+    def __init__(self, task: Observation, seed: int):
         self.problem: dict[str, Any] | None = None
         self._path = Path.cwd() / f"{NAME}.py"
-        self._text = task["solution"]
+        self._text = task.solution
         self._module: types.ModuleType | None = None
         self._names: dict[str, Any] = {}
         sys.argv = [str(self._path)]
         sys.path.insert(0, str(self._path.parent))
         warnings.simplefilter("ignore")
         random.seed(seed)
-        if all("given" in given for given in task["inputs"]):
+        if all("given" in given for given in task.inputs):
             self._path.write_bytes(self._text.encode("utf-8", "surrogatepass"))
             return
         sys.stdout = sys.stderr = Prints()
         try:
-            exec(task.get("setup", ""), self._names)
+            exec(task.setup, self._names)
             self._module = import_solution(self._path, self._text)
         except BaseException as error:
             self.problem = _raised(error) | {"kind": "broken"}

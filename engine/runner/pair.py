@@ -3,12 +3,13 @@
 import asyncio
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.runner.box import Box
 from engine.runner.cgroups import Groups
 from engine.runner.layers import OUTPUT_KEPT, Layers
 from engine.runner.ledger import plain
+from engine.runner.task import Task
 
 START_S = 30.0  # until a box has loaded pytest; longer means that something of ours is broken
 _WARM_AT_MOST = 4  # each pair holds about 60 MiB
@@ -51,13 +52,12 @@ class Pair:
     def ready(self) -> bool:
         return all(box.alive for box in self.boxes)
 
-    async def give(self, task: dict[str, object], key: str, seconds: float) -> None:
+    async def give(self, task: Task, key: str, seconds: float) -> None:
         """To each its part: the tests' box never sees the candidate's text, nor the other way round."""
-        solution = task["solution"]
         if self.candidate is not None:
-            await self.candidate.give({"solution": solution, "key": "", "seconds": seconds})
-            solution = ""
-        await self.main.give({**task, "solution": solution, "key": key, "seconds": seconds})
+            await self.candidate.give(Task(task.solution, seconds=seconds))
+            task = replace(task, solution="")
+        await self.main.give(replace(task, key=key, seconds=seconds))
 
     async def end(self) -> None:
         await asyncio.gather(*(box.end() for box in self.boxes))

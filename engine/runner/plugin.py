@@ -32,20 +32,22 @@ from engine.runner.split.crossing import LinkBroken
 from engine.runner.split.module import import_solution
 from engine.runner.split.tests import TestsLink, solution_module
 from engine.runner.stopwatch import Stopwatch
+from engine.runner.task import Task
+from engine.runner.verdicts import Outcome
 from engine.runner.watch import Watch
 
 Put = Callable[..., None]
 
 NO_LOOP = "pytest here cannot run async tests; call asyncio.run in them, or choose an environment with pytest-asyncio."
-SEVERITY = ("passed", "skipped", "failed", "error")
+SEVERITY = (Outcome.PASSED, Outcome.SKIPPED, Outcome.FAILED, Outcome.ERROR)
 OPTIONS = "-s --noconftest --import-mode=importlib -c pytest.ini --rootdir . --confcutdir ."
 WITHOUT = ("cacheprovider", "terminal", "faulthandler", "junitxml", "pastebin", "setuponly", "setupplan", "stepwise")
 _BEAT = 1000  # questions to the candidate's box after which the service hears that the test goes on
 GONE = "The candidate ended the process."
 
 
-def perform(task: dict[str, Any], put: Put, pipes: list[int]) -> None:
-    """Runs ``task``: those of its ``tests`` that ``ids`` names, on its ``solution`` (None: only lists them).
+def perform(task: Task, put: Put, pipes: list[int]) -> None:
+    """Runs ``task``, or only lists its tests.
 
     ``pipes`` lead to the candidate in its own box; without them it is imported here.
     """
@@ -55,11 +57,11 @@ def perform(task: dict[str, Any], put: Put, pipes: list[int]) -> None:
         (here / name).touch()  # pytest wants a file; the text itself is nowhere on the disk of the box
     sys.path.insert(0, str(here))
     sys.argv = [forms.FILE]
-    source = forms.parse(task["tests"], task["form"])
+    source = forms.TestSource.from_data(task.tests)
     linecache.cache[forms.FILE] = (0, None, source.text.splitlines(keepends=True), forms.FILE)
     link = TestsLink(*pipes) if pipes else None
     put("importing")
-    solution = load(task["solution"], source, link, put)
+    solution = load(task.solution, source, link, put)
     if solution is not None:
         put("imported")
         load_libraries(source)
@@ -104,9 +106,9 @@ def load(text: str | None, source: forms.TestSource, link: TestsLink | None, put
         if link is not None and link.forged:
             put("forged", why=link.forged)
         else:
-            put("unimportable", outcome="killed", why="The candidate ended the process while it was imported.")
+            put("unimportable", outcome=Outcome.KILLED, why="The candidate ended the process while it was imported.")
     except BaseException as error:
-        put("unimportable", outcome="error", why=explain(error)[1])
+        put("unimportable", outcome=Outcome.ERROR, why=explain(error)[1])
     return None
 
 
@@ -140,15 +142,16 @@ class BoxPlugin:
 
     def __init__(
         self,
-        task: dict[str, Any],
+        task: Task,
         source: forms.TestSource,
         solution: types.ModuleType,
         link: TestsLink | None,
         put: Put,
     ):
         self.task, self.source, self.solution, self.link, self.put = task, source, solution, link, put
-        self.listing = task["solution"] is None
-        self.outcome, self.why, self.broken = "passed", "", False
+        self.listing = task.solution is None
+        self.outcome: str = Outcome.PASSED  # one of Outcome, or a plugin's own word
+        self.why, self.broken = "", False
         self.names: dict[pytest.Item, str] = {}  # by which a test is the same one in every box
         self.now = ""
         self.beaten = 0
@@ -158,11 +161,11 @@ class BoxPlugin:
         if link is not None:
             link.generators.follow(numpy="numpy" in source.text and "random" in source.text)
             link.beat = self._beat
-            self.stopwatch = Stopwatch(link, float(task["limit_s"]), lambda test: put("late", id=test))
+            self.stopwatch = Stopwatch(link, task.limit_s, lambda test: put("late", id=test))
 
     def entry(self) -> str:
         """The function of the candidate that ``check(candidate)`` is about."""
-        return str(self.task["entry"])
+        return self.task.entry
 
     def run_script(self, given: str) -> tuple[str, int, str]:
         assert self.link is not None
@@ -189,11 +192,11 @@ class BoxPlugin:
     def cannot_load(self, error: BaseException) -> None:
         self._speak_of_the_link()
         if isinstance(error, LinkBroken):
-            self.break_off("The candidate ended the process while the tests were loaded.", "killed")
+            self.break_off("The candidate ended the process while the tests were loaded.", Outcome.KILLED)
         else:
             self.break_off(explain(error)[1])
 
-    def break_off(self, why: str, outcome: str = "error") -> None:
+    def break_off(self, why: str, outcome: Outcome = Outcome.ERROR) -> None:
         """The tests could not be loaded; the first reason counts."""
         if not self.broken:
             self.broken = True
@@ -212,7 +215,7 @@ class BoxPlugin:
         session.items = [item for item in session.items if not self._is_helper(item)]
         self.names = _names(session.items)
         items = {name: item for item, name in self.names.items()}
-        every = self.task["every"]
+        every = list(self.task.every)
         if self.link is not None and every and list(items) != every:
             self.break_off(_other_tests(list(items), every))
         if self.broken:
@@ -224,7 +227,7 @@ class BoxPlugin:
         if self.listing:
             session.items = []
         elif items:
-            session.items = [items[i] for i in self.task["ids"] if i in items] + self._canaries(session)
+            session.items = [items[i] for i in self.task.ids if i in items] + self._canaries(session)
 
     def _is_helper(self, item: pytest.Item) -> bool:
         """Whether a function named like a test wants what no fixture gives: one that the file calls by itself."""
@@ -245,7 +248,7 @@ class BoxPlugin:
         They lie in a file of their own, out of reach for the fixtures of the tests.
         """
         bodies = ("assert [] == [0]", "assert {}[0]")
-        names = self.task["canaries"]
+        names = self.task.canaries
         if not names:
             return []
         if self.source.checks:
@@ -264,7 +267,7 @@ class BoxPlugin:
         self.now = self.names.get(item) or item.nodeid.partition("::")[2]
 
     def pytest_runtest_logstart(self) -> None:
-        self.outcome, self.why = "passed", ""
+        self.outcome, self.why = Outcome.PASSED, ""
         self.watch.caught, self.reached_before = "", self.watch.reached
         self.put("start", id=self.now)
         if self.stopwatch is not None:
@@ -279,9 +282,9 @@ class BoxPlugin:
             self._look_closer(item)
         if report.passed:
             return report
-        outcome, why = "skipped", message(call.excinfo.value)[:LONGEST] if call.excinfo is not None else ""
+        outcome, why = Outcome.SKIPPED, message(call.excinfo.value)[:LONGEST] if call.excinfo is not None else ""
         if report.failed:
-            outcome, why = explain(call.excinfo.value) if call.excinfo else ("failed", report.longreprtext)
+            outcome, why = explain(call.excinfo.value) if call.excinfo else (Outcome.FAILED, report.longreprtext)
         if SEVERITY.index(outcome) > SEVERITY.index(self.outcome):
             self.outcome, self.why = outcome, why.removeprefix(f"{item.name}: ")  # a bare assert's name is its line
         return report
@@ -290,12 +293,12 @@ class BoxPlugin:
         """A test that seems to have passed: has it checked anything, and did nothing of it fail in silence?"""
         must = item.must_check() if isinstance(item, CheckItem) else _must_check(item, self.watch)
         if self.watch.caught:
-            self.outcome, self.why = "failed", self.watch.caught
+            self.outcome, self.why = Outcome.FAILED, self.watch.caught
         elif must and self.watch.reached == self.reached_before:
-            self.outcome, self.why = "skipped", checks.NOT_REACHED
+            self.outcome, self.why = Outcome.SKIPPED, checks.NOT_REACHED
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if not report.passed and self.outcome == "passed":
+        if not report.passed and self.outcome == Outcome.PASSED:
             self.outcome = report.outcome  # a plugin's own report, such as a subtest's
 
     def pytest_runtest_logfinish(self) -> None:
@@ -304,7 +307,7 @@ class BoxPlugin:
         sys.stdout.flush()
         self._speak_of_the_link()
         if self.link is not None and self.link.ended:  # whatever the test made of it
-            self.outcome, self.why = "killed", GONE
+            self.outcome, self.why = Outcome.KILLED, GONE
             self.session.shouldstop = GONE
         # Once soft, always so: a comparison made while the file was loaded may be what a test rests on.
         soft = self.link is not None and self.link.soft

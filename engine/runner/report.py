@@ -1,23 +1,23 @@
-"""The verdict on one candidate, and what it rests on."""
+"""The verdict on one candidate, and the evidence for it."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-VERDICTS = ("pass", "pass-soft", "fail", "tampered", "needs-in-process", "infra")
+from engine.runner.verdicts import Outcome, Verdict
+
 _STORED = {"isolation": "lamps"}  # the name under which journals, exports and --json have it
 _NAMES = {stored: name for name, stored in _STORED.items()}
-OUTCOMES = ("passed", "failed", "error", "timeout", "killed", "skipped", "missing")
 
 
 @dataclass(frozen=True)
 class TestResult:
-    """One test: ``outcome`` is one of OUTCOMES; ``why`` is the first failing assert with its values, or empty.
+    """One test: ``why`` is the first failing assert with its values, or empty.
 
     A test that the file itself skips, by a mark that needs no candidate, is *skipped* and does not count.
     """
 
     id: str
-    outcome: str
+    outcome: Outcome
     why: str = ""
     seconds: float = 0.0
 
@@ -26,13 +26,13 @@ class TestResult:
 class Report:
     """One candidate against one test file.
 
-    ``verdict``: *infra* is an error of ours, never a fail and never a pass. ``mode``: split, in-process or command.
+    ``mode``: split, in-process or command.
     ``isolation``: layer name (files, network, memory, processes, verdict) -> sentence that says what holds.
     ``weak``: names of the layers that hold less than they should.
     ``output``: what the candidate printed, the first 64 KiB; ``output_bytes`` is how much it was in all.
     """
 
-    verdict: str
+    verdict: Verdict
     mode: str
     why: str = ""
     tests: tuple[TestResult, ...] = ()
@@ -45,7 +45,7 @@ class Report:
 
     @property
     def passed(self) -> int:
-        return sum(test.outcome == "passed" for test in self.tests)
+        return sum(test.outcome == Outcome.PASSED for test in self.tests)
 
     @property
     def failed(self) -> int:
@@ -59,6 +59,8 @@ class Report:
     def from_dict(cls, fields: dict[str, Any]) -> "Report":
         fields = {_NAMES.get(name, name): value for name, value in fields.items()}
         known = {name: value for name, value in fields.items() if name in cls.__dataclass_fields__}
-        known["tests"] = tuple(TestResult(**test) for test in known.get("tests", ()))
+        known["verdict"] = Verdict(known["verdict"])
+        tests = (test | {"outcome": Outcome(test["outcome"])} for test in known.get("tests", ()))
+        known["tests"] = tuple(TestResult(**test) for test in tests)
         known["weak"] = tuple(known.get("weak", ()))
         return cls(**known)

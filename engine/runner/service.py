@@ -1,8 +1,8 @@
 """The runner service: one headless process between the application and the boxes, JSON lines on standard input/output.
 
 ``python -m engine.runner.service``. One thread does everything: it starts the boxes (the kernel ends a box when the
-thread that started it ends), hears them, and keeps their clocks. The end of standard input ends every box and it.
-With ``--never`` it runs nothing at all.
+thread that started it ends), reads from them, and enforces their time limits. The end of standard input
+ends every box and the service. With ``--never`` it runs nothing at all.
 """
 
 import asyncio
@@ -50,6 +50,7 @@ from engine.runner.protocol import (
 )
 from engine.runner.report import Report, TestResult
 from engine.runner.trial import Plan, Trial, can_fail, make_plan
+from engine.runner.verdicts import PASSES, Outcome, Verdict
 
 _log = logging.getLogger("engine.runner.service")  # it runs as __main__
 
@@ -117,7 +118,7 @@ class Service:
             self._probes.add(probe)
             probe.add_done_callback(self._probes.discard)
         elif isinstance(request, RunTests) and self._never:
-            self._say(TestFinished(request.id, Report("infra", "split", NEVER)))
+            self._say(TestFinished(request.id, Report(Verdict.INFRA, "split", NEVER)))
         elif isinstance(request, RunTests):
             test = asyncio.create_task(self._test(request))
             self._tests[request.id] = test
@@ -132,7 +133,7 @@ class Service:
     def _over(self, id: str, task: asyncio.Task[None]) -> None:
         del self._tests[id]
         if task.cancelled():  # perhaps before its first step, so that it could not say so itself
-            self._say(TestFinished(id, Report("infra", "split", "Stopped before it was finished.")))
+            self._say(TestFinished(id, Report(Verdict.INFRA, "split", "Stopped before it was finished.")))
 
     def _observation_over(self, id: str, task: asyncio.Task[None]) -> None:
         del self._tests[id]
@@ -181,22 +182,22 @@ class Service:
             if plan.needs and not test.same_process:
                 self._say(ConsentNeeded(test.id, same_process_sentence(plan.needs), "same_process"))
                 return
-            if doubt := entry.doubt(test.tests, test.solution):
+            if doubt := entry.doubt(plan.source, test.solution):
                 raise RunnerFault(doubt)
             self._say(TestStarted(test.id, len(plan.ids)))
             report = await self._try(test, plan, held)
-            if plan.needs and report.verdict == "infra" and report.mode == "split":  # it came out on the way
+            if plan.needs and report.verdict == Verdict.INFRA and report.mode == "split":  # it came out on the way
                 if not test.same_process:
                     self._say(ConsentNeeded(test.id, same_process_sentence(plan.needs), "same_process"))
                     return
                 mode = plan.mode(test.same_process)
                 report = await self._try(test, plan, held)
         except (forms.BrokenTests, RunnerFault, BadEnvironment) as fault:
-            report = Report("infra", mode, str(fault), isolation=held.isolation(mode), weak=held.weak(mode))
+            report = Report(Verdict.INFRA, mode, str(fault), isolation=held.isolation(mode), weak=held.weak(mode))
         except Exception as fault:  # a mistake in this program; a run must not stay open for it
             traceback.print_exc()
             report = Report(
-                "infra", mode, f"The test runner made a mistake: {fault!r}.", isolation=held.isolation(mode)
+                Verdict.INFRA, mode, f"The test runner made a mistake: {fault!r}.", isolation=held.isolation(mode)
             )
         _log.info(
             "%s: %s (%s), %d passed and %d failed in %.2f s, peak %s MiB; weak: %s; why: %s",
@@ -217,17 +218,17 @@ class Service:
         trial = Trial(test, plan, held, self._store, progress)
         async with self._slots.one():
             report = await trial.run()
-        late = {result.outcome for result in report.tests} - {"passed"} == {"timeout"}
-        if report.verdict == "fail" and late and self._slots.count > 1:
+        late = {result.outcome for result in report.tests} - {Outcome.PASSED} == {Outcome.TIMEOUT}
+        if report.verdict == Verdict.FAIL and late and self._slots.count > 1:
             async with self._slots.alone():
                 again = await Trial(test, plan, held, self._store, lambda result: None, patient=False).run()
-            if again.verdict in ("pass", "pass-soft"):
+            if again.verdict in PASSES:
                 report = again
-        if report.verdict in ("pass", "pass-soft") or trial.unreached:
+        if report.verdict in PASSES or trial.unreached:
             async with self._slots.one():
                 if not await can_fail(test, plan, held, self._store):
-                    return replace(report, verdict="infra", why=vacuity.sentence(plan.source), tests=())
-        if report.verdict in ("pass", "pass-soft"):
+                    return replace(report, verdict=Verdict.INFRA, why=vacuity.sentence(plan.source), tests=())
+        if report.verdict in PASSES:
             plan.slowest_s = max(plan.slowest_s, *(result.seconds for result in report.tests))
         return report
 
@@ -290,7 +291,7 @@ class Service:
         except Exception as fault:  # a mistake in this program; whoever asked must hear of it
             traceback.print_exc()
             return replace(nothing, note=repr(fault))
-        passed = frozenset(result.id for result in report.tests if result.outcome == "passed")
+        passed = frozenset(result.id for result in report.tests if result.outcome == Outcome.PASSED)
         missing = (f"{r.id}: {r.why}" for r in report.tests if r.id in MUST_HOLD[layers.kind] - passed)
         note = next(missing, "")
         _log.info("boxes by %s, memory groups %s: %s", layers.kind, self._groups is not None, note or "all of it holds")

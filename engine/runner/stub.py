@@ -9,10 +9,15 @@ import os
 import site
 import sys
 import threading
-from typing import Any
+from typing import Any, TypeVar
+
+from engine.runner.task import BoxTask, Observation, Task
 
 NICE = 5  # behind the sampler, but not so far that an honest test runs out of time beside it
 _CPU_GRACE_S = 5
+
+
+AnyTask = TypeVar("AnyTask", bound=BoxTask)
 
 
 class Records:
@@ -60,18 +65,18 @@ def limit(name: str, value: int) -> None:
     resource.setrlimit(getattr(resource, name), (value, value))
 
 
-def read_task(records: Records) -> dict[str, Any]:
+def read_task(records: Records, kind: type[AnyTask]) -> AnyTask:
     """Says hello and waits for the task; leaves when the pipe ends without one, for then the service is gone."""
     records.put("hello")
-    text = sys.stdin.buffer.read()
+    data = sys.stdin.buffer.read()
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    if not text:
+    if not data:
         os._exit(1)
-    task: dict[str, Any] = json.loads(text)
-    records.sign(task["key"])
-    limit("RLIMIT_CPU", int(task["seconds"]) + _CPU_GRACE_S)
+    task = kind.from_bytes(data)
+    records.sign(task.key)
+    limit("RLIMIT_CPU", int(task.seconds) + _CPU_GRACE_S)
     return task
 
 
@@ -87,18 +92,19 @@ def main(settings: dict[str, Any]) -> None:
     if settings["role"] == "candidate":
         from engine.runner.split.candidate import CandidateLink
 
-        task = read_task(records)
+        task = read_task(records, Task)
         records.close()
         source, sink = settings["pipes"]
-        CandidateLink(source, sink, task["solution"]).run()
+        assert task.solution is not None  # a candidate's box always gets one
+        CandidateLink(source, sink, task.solution).run()
     if settings["role"] == "observer":
         from engine.runner import observer
 
-        observer.perform(read_task(records), records.put)
+        observer.perform(read_task(records, Observation), records.put)
         return
     from engine.runner import plugin  # pytest comes with it: before the candidate, whose clock must not pay for it
 
-    task = read_task(records)
+    task = read_task(records, Task)
     plugin.perform(task, records.put, settings["pipes"])
 
 

@@ -14,6 +14,8 @@ from engine.runner.ledger import Ledger, NotTransferable, Tampered
 from engine.runner.pair import Pair, RunnerFault, Store
 from engine.runner.protocol import RunTests
 from engine.runner.report import Report, TestResult
+from engine.runner.task import Task
+from engine.runner.verdicts import PASSES, Outcome, Verdict
 
 IMPORTS = 5.0  # times the limit of one test: for importing the candidate, and for loading the tests
 SLOWEST = 5.0  # times what the slowest passing candidate took for one test, where that is more than the limit
@@ -58,13 +60,13 @@ async def make_plan(text: str, held: IsolationCheck, store: Store) -> Plan:
     is it known whether there are tests in a file that defines none at its top level.
     """
     source = forms.parse(text)
-    ledger = await _listed(text, source, held, store) if source.listed or source.form == forms.PYTEST else None
+    ledger = await _listed(source, held, store) if source.listed or source.form == forms.PYTEST else None
     if ledger is None or not ledger.collected:
-        source = forms.parse(text, forms.SCRIPT) if ledger is not None else source
+        source = source.as_script() if ledger is not None else source
         if not source.checks:
             raise forms.BrokenTests(forms.NO_TEST)
     else:
-        source = forms.parse(text, forms.PYTEST)
+        source = source.as_pytest()
     if sentence := checks.passed_over(source.tree, not source.checks):
         raise forms.BrokenTests(f"A part of your tests would not run: {sentence}.")
     reason = needs.same_process(source)
@@ -78,12 +80,11 @@ async def make_plan(text: str, held: IsolationCheck, store: Store) -> Plan:
     return Plan(source, ids, names, ledger.skipped, ledger.doomed, reason)
 
 
-async def _listed(text: str, source: forms.TestSource, held: IsolationCheck, store: Store) -> Ledger | None:
+async def _listed(source: forms.TestSource, held: IsolationCheck, store: Store) -> Ledger | None:
     """What pytest finds in the file. None where it does not load and is a script as well, which it then is."""
     run = _Run(held, store, Ledger((), (), ()), LISTING_S / IMPORTS)
-    task = _task(None, text, forms.PYTEST)
     try:
-        await run.perform(task, time.monotonic() + 3 * LISTING_S, split=False)
+        await run.perform(Task(None, source.as_pytest().to_data()), time.monotonic() + 3 * LISTING_S, split=False)
     except (Tampered, NotTransferable) as fault:
         raise RunnerFault(f"Listing your tests went wrong: {fault}.") from None
     ledger = run.ledger
@@ -107,12 +108,6 @@ def _about_a_module(problem: str) -> str:
         f"; if {match[1]} stands for the candidate's code, import solution instead, "
         "and if it is a package, choose an environment that has it."
     )
-
-
-def _task(solution: str | None, tests: str, form: str, **more: object) -> dict[str, object]:
-    """What a box is told. ``more``: its ids, all ids, canaries, and the function to check."""
-    empty: dict[str, object] = {"ids": [], "every": [], "canaries": [], "entry": ""}
-    return {**empty, "solution": solution, "tests": tests, "form": form, **more}
 
 
 class Trial:
@@ -145,19 +140,19 @@ class Trial:
     async def run(self) -> Report:
         start = time.monotonic()
         end = start + self.test.total_timeout_s
-        verdict = "fail"
+        verdict = Verdict.FAIL
         try:
             for name, why in self.plan.skipped.items():
-                self._receive(TestResult(name, "skipped", why))
+                self._receive(TestResult(name, Outcome.SKIPPED, why))
             while await self._next_run(end + self.waited_s):
                 pass
             counted = self._counted()
             complete = self.runs[-1].ledger.complete
-            passed = complete and counted != [] and all(r.outcome == "passed" for r in counted)
+            passed = complete and counted != [] and all(r.outcome == Outcome.PASSED for r in counted)
             missed = (
                 complete
                 and counted != []
-                and all(r.outcome == "passed" or r.why == checks.NOT_REACHED for r in counted)
+                and all(r.outcome == Outcome.PASSED or r.why == checks.NOT_REACHED for r in counted)
             )
             self.unreached = missed and not (passed and any(run.ledger.reached for run in self.runs))
             if complete and not counted:
@@ -165,14 +160,14 @@ class Trial:
             elif passed and self.unreached:
                 self.why = UNREACHED
             elif passed:
-                verdict = "pass-soft" if any(run.ledger.soft for run in self.runs) else "pass"
+                verdict = Verdict.PASS_SOFT if any(run.ledger.soft for run in self.runs) else Verdict.PASS
         except Tampered as fault:
-            verdict, self.why = "tampered", f"Tampered: {fault}."
+            verdict, self.why = Verdict.TAMPERED, f"Tampered: {fault}."
         except NotTransferable as fault:
             self.plan.needs = self.plan.needs or str(fault)
-            verdict, self.why = "infra", f"These tests cannot be kept apart from the candidate, because {fault}."
+            verdict, self.why = Verdict.INFRA, f"These tests cannot be kept apart from the candidate, because {fault}."
         except (RunnerFault, forms.BrokenTests) as fault:
-            verdict, self.why = "infra", str(fault)
+            verdict, self.why = Verdict.INFRA, str(fault)
         self._settle_rest()
         return self._report(verdict, time.monotonic() - start)
 
@@ -188,16 +183,7 @@ class Trial:
         self.runs.append(run)
         if not self.check and source.form == forms.CHECK:
             self.check = entry.entry_point(self.test.solution, source.text)
-        task = _task(
-            self.test.solution,
-            source.text,
-            source.form,
-            ids=left,
-            every=self.plan.ids,
-            canaries=names,
-            entry=self.check,
-            limit_s=limit,
-        )
+        task = Task(self.test.solution, source.to_data(), left, self.plan.ids, names, self.check, limit)
         before = len(self.results)
         await run.perform(task, end, split)
         self.waited_s += run.waited_s
@@ -207,7 +193,7 @@ class Trial:
             return False
         self.why = run.ending(end)
         if run.ledger.running in left:
-            outcome = "timeout" if run.timed_out else "killed"
+            outcome = Outcome.TIMEOUT if run.timed_out else Outcome.KILLED
             self._receive(run.ledger.settle(run.ledger.running, outcome, self.why, time.monotonic()))
         elif run.ledger.running or len(self.results) == before:
             return False  # a canary, or nothing of what was asked for came about
@@ -215,7 +201,7 @@ class Trial:
         return more and not self._has_failed() and (self.patient or not run.timed_out)
 
     def _receive(self, result: TestResult) -> None:
-        if result.outcome == "killed" and self.runs and (words := self.runs[-1].how_it_ended()):
+        if result.outcome == Outcome.KILLED and self.runs and (words := self.runs[-1].how_it_ended()):
             result = replace(result, why=words)
         self.results[result.id] = shown = replace(result, id=self.plan.shown.get(result.id, result.id))
         self.progress(shown)
@@ -224,30 +210,30 @@ class Trial:
         """Results that say something about the candidate."""
         plan = self.plan
         named = ((name, self.results[name]) for name in plan.ids if name in self.results and name not in plan.skipped)
-        return [result for name, result in named if not (name in plan.doomed and result.outcome == "skipped")]
+        return [result for name, result in named if not (name in plan.doomed and result.outcome == Outcome.SKIPPED)]
 
     def _has_failed(self) -> bool:
-        return self.brief and any(r.outcome != "passed" and r.why != checks.NOT_REACHED for r in self._counted())
+        return self.brief and any(r.outcome != Outcome.PASSED and r.why != checks.NOT_REACHED for r in self._counted())
 
     def _settle_rest(self) -> None:
         """Tests that never ran share the fate of the last run."""
-        last, outcome = self.runs[-1] if self.runs else None, "missing"
+        last, outcome = self.runs[-1] if self.runs else None, Outcome.MISSING
         if last is not None and last.ledger.problem:
             outcome = last.ledger.problem_outcome
         elif last is not None and last.timed_out:
-            outcome = "timeout"
+            outcome = Outcome.TIMEOUT
         elif last is not None and last.ledger.stage in ("importing", "imported"):
-            outcome = "killed"
+            outcome = Outcome.KILLED
         for name in self.plan.ids:
             if name not in self.results:
                 self._receive(TestResult(name, outcome, self.why))
 
-    def _report(self, verdict: str, seconds: float) -> Report:
+    def _report(self, verdict: Verdict, seconds: float) -> Report:
         tests = tuple(self.results[name] for name in self.plan.ids)
-        why = "" if verdict in ("pass", "pass-soft") else self.why
-        if verdict == "fail":
+        why = "" if verdict in PASSES else self.why
+        if verdict == Verdict.FAIL:
             why = self._why_it_failed() or why
-        elif verdict == "pass-soft":
+        elif verdict == Verdict.PASS_SOFT:
             why = "It passes by a comparison that its own class decides, such as ==; look before you trust it."
         return Report(
             verdict,
@@ -264,12 +250,12 @@ class Trial:
 
     def _why_it_failed(self) -> str:
         counted = self._counted()
-        first = next((t for t in counted if t.outcome not in ("passed", "skipped")), None)
+        first = next((t for t in counted if t.outcome not in (Outcome.PASSED, Outcome.SKIPPED)), None)
         if first is not None:
             any_ran = any(run.ledger.results for run in self.runs)
             name = f"{forms.CHECKER}({self.check})" if self.check else first.id
             return f"{name}: {first.why or first.outcome}" if any_ran else self.why
-        skipped = [t for t in counted if t.outcome == "skipped"]
+        skipped = [t for t in counted if t.outcome == Outcome.SKIPPED]
         if not skipped:
             return ""
         number = "1 test was" if len(skipped) == 1 else f"{len(skipped)} tests were"
@@ -299,10 +285,10 @@ class _Run:
         self.waited_s = 0.0
         self._pair: Pair | None = None
 
-    async def perform(self, task: dict[str, object], end: float, split: bool) -> None:
+    async def perform(self, task: Task, end: float, split: bool) -> None:
         """Until the box is done, dead or out of time (``end`` is on the monotonic clock). Raises as the ledger does."""
         before = time.monotonic()
-        take = self.store.once if task["solution"] is None else self.store.take
+        take = self.store.once if task.solution is None else self.store.take
         pair = self._pair = await take(self.held.layers, split)
         self.waited_s = time.monotonic() - before
         end += self.waited_s
@@ -376,9 +362,9 @@ async def can_fail(test: RunTests, plan: Plan, held: IsolationCheck, store: Stor
                     replace(test, solution=text), own, held, store, lambda result: None, False, brief=True, check=check
                 )
                 report = await nothing.run()
-                if report.verdict == "infra":
+                if report.verdict == Verdict.INFRA:
                     continue
-                if report.verdict not in ("pass", "pass-soft") and not nothing.unreached:
+                if report.verdict not in PASSES and not nothing.unreached:
                     passed = False
                     break
                 passed = True

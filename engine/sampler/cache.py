@@ -195,6 +195,21 @@ class RaggedLayer(CacheLayerMixin):
         if self.is_initialized:
             self.keys, self.values = self.keys[:0, :, :0].clone(), self.values[:0, :, :0].clone()
 
+    def put(self, row: int, segment: tuple[Tensor, Tensor], length: int) -> None:
+        """The first slots of a row are those of ``segment``, ``[1, heads, tokens, dim]``."""
+        slabs = self._room_for(row + 1, length)
+        for slab, part in zip(slabs, segment, strict=True):
+            slab[row, :, :length] = part[0, :, :length]
+
+    def share(self, row: int, others: Sequence[int], length: int) -> None:
+        """The first slots of a row are those of others, too."""
+        for slab in self._room_for(max(others) + 1, length):
+            slab[list(others), :, :length] = slab[row, :, :length].clone()
+
+    def _room_for(self, rows: int, slots: int) -> tuple[Tensor, Tensor]:
+        self._reserve(rows, slots)
+        return self.keys, self.values
+
     def keep(self, rows: Sequence[int]) -> None:
         if not self.is_initialized:
             return
@@ -240,6 +255,18 @@ class RaggedCache(Cache):
     def take(self, row: int, length: int) -> Segment:
         """Copies of a row's first slots, all layers."""
         return [layer.take(row, length) for layer in self.layers]
+
+    @torch.inference_mode()
+    def put(self, row: int, segment: Segment, length: int) -> None:
+        """A row begins with the first ``length`` tokens of what ``take`` gave."""
+        for layer, part in zip(self.layers, segment, strict=True):
+            layer.put(row, part, length)
+
+    @torch.inference_mode()
+    def share(self, row: int, others: Sequence[int], length: int) -> None:
+        """Other rows begin with the same ``length`` tokens as this one."""
+        for layer in self.layers:
+            layer.share(row, others, length)
 
     def resume(self, match: PrefixMatch) -> None:
         """Make what is known of the next prompt its prefix: a beginning of the last one, and of an answer to it."""

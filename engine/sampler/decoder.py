@@ -5,7 +5,7 @@ keys and values (Bifurcated attention, arXiv 2403.08845).
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, takewhile
 
@@ -15,6 +15,7 @@ from engine.sampler.acceptance import AcceptanceRule, Proposals, VerifyLine
 from engine.sampler.cost_table import CostTable
 from engine.sampler.drafters import Drafter
 from engine.sampler.forward_pass import Pass
+from engine.sampler.openings import Line, read_behind
 from engine.sampler.policies import DraftOutcome, Policy, StepTimes
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.row import Row
@@ -67,34 +68,39 @@ class Decoder:
         self.rows: list[Row] = []
         self._in_flight: InFlightStep | None = None
 
-    def join(self, rows: Sequence[Row], prompt: Pass) -> None:
+    def join(self, rows: Sequence[Row], prompt: Pass, between_pieces: Callable[[], bool] = lambda: True) -> bool:
         """New rows start behind the prompt; each draws its first token from the pass over the prompt's last token.
 
-        A row that was taken out by ``release`` goes on where it was.
+        A row that begins with an opening reads that first, and one that was taken out by ``release`` what it had said;
+        False, and nobody has joined, if ``between_pieces`` said to stop meanwhile.
         """
         self._in_flight = None
-        back, new = [row for row in rows if row.tokens], [row for row in rows if not row.tokens]
-        if back:
-            self._read_again(back)
-        if new:
-            nothing, of_each = Proposals([[] for _ in new]), prompt.repeated(len(new))
+        reading, new = [row for row in rows if row.own], [row for row in rows if not row.own]
+        if reading:
+            read = self._read_own(reading, between_pieces)
+            if read is None:
+                return False
+            self._draw_first(reading, read)
+        self._draw_first(new, prompt.repeated(len(new)))
+        self.rows += reading + new
+        return True
+
+    def _read_own(self, rows: Sequence[Row], between_pieces: Callable[[], bool]) -> Pass | None:
+        """Fill the slabs behind the present rows, which feed their last token along, as the next step will."""
+        present = [Line(row.tokens[-1:], row.position - 1) for row in self.rows]
+        own = [row.own for row in rows]
+        read = read_behind(self.target, present, own, between_pieces, self.drafter.needs)
+        return read if read and self.drafter.read([*self.rows, *rows], between_pieces) else None
+
+    def _draw_first(self, rows: Sequence[Row], prompts: Pass) -> None:
+        """``prompts``: the pass over the last token before each row. Rows that go on, or were ended, draw nothing."""
+        drawing = [at for at, row in enumerate(rows) if not row.tokens and not row.stop_reason]
+        if drawing:
+            new, of_each = [rows[at] for at in drawing], prompts.of(drawing)
+            nothing = Proposals([[] for _ in new])
             verdict = self._verify(new, nothing, of_each).wait()
             self._commit(new, nothing, verdict)
             self._show(new, nothing, verdict, of_each)
-        self.rows += back + new
-
-    def _read_again(self, rows: Sequence[Row]) -> None:
-        """Fill the slabs behind the present rows: row by row, and of a long one a piece at a time, as of a prompt.
-
-        This comes after a lack of memory. All rows before are fed their last token along, as the next step will.
-        """
-        before = list(self.rows)
-        for row in rows:
-            lines, starts = [[other.tokens[-1]] for other in before], [other.position - 1 for other in before]
-            for start in range(0, len(row.tokens), self.target.chunk):
-                piece = row.tokens[start : start + self.target.chunk]
-                self.target.forward([*lines, piece], [*starts, row.prompt_length + start], last_only=True)
-            before.append(row)
 
     def reserve(self, rows: int, slots: int, prompt: int) -> None:
         """Room for what is to come, made once: ``rows`` at a time of at most ``slots`` tokens behind ``prompt`` tokens.
@@ -119,7 +125,7 @@ class Decoder:
             staying = [index for index, row in enumerate(self.rows) if not row.stop_reason]
             for index, row in enumerate(self.rows):
                 if row.stop_reason and row.tokens:
-                    self.target.remember(index, row.tokens)
+                    self.target.remember(index, row.own)
             self.target.keep(staying)
             self.drafter.keep(staying)
             self.rows = [self.rows[index] for index in staying]

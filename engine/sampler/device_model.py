@@ -1,4 +1,4 @@
-"""A model on a GPU: the same door as ``RaggedModel``, over memory that stays in place and graphs of its passes."""
+"""A model on a GPU: the same interface as ``RaggedModel``, over memory that stays in place and graphs of its passes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -6,13 +6,16 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from engine.backends.device import Capture
+from engine.backends.memory import lack_of_memory
+from engine.backends.registry import device_of
 from engine.models.causal_lm import CausalLM
 from engine.models.room import Room, bucket
 from engine.sampler.cache import forward_over
-from engine.sampler.faults import first_line, lack_of_memory
+from engine.sampler.faults import first_line
 from engine.sampler.fixed_cache import Attention, FixedCache, FixedStep
 from engine.sampler.forward_pass import NO_FEATURES, Features, Pass
-from engine.sampler.graphs import Capture, Graphs, Key
+from engine.sampler.graphs import Graphs, Key
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.verdict import DeviceVerifier, Verifier
 from kernels.attention.torch import packed_attention as plain_attention
@@ -46,7 +49,7 @@ class DeviceModel(RaggedModel):
         self.graphs = Graphs(capture)
         self.draft_loop: object | None = None  # of ``drafters.draft_loop``, captured over this room
         super().__init__(module, vocabulary)
-        self.is_asynchronous = self.device.type == "cuda"
+        self.is_asynchronous = device_of(self.device).is_asynchronous
         self.has_kernels = self.is_asynchronous if has_kernels is None else has_kernels
 
     @property
@@ -149,6 +152,9 @@ class DeviceModel(RaggedModel):
             )
         logits: Tensor = out.logits[0]
         return logits[step.last] if last_only and not choose else logits
+
+    def _hold(self, rows: int, slots: int) -> None:
+        self.make_room(self.cache.room.grown(rows, slots))
 
     def release(self) -> None:
         """The room of the first rows, too: what is asked for next is asked of all the memory there is."""

@@ -13,24 +13,23 @@ import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import torch
 
+from engine.backends.device import Device
+from engine.backends.memory import lack_of_memory, release_cached_memory
+from engine.backends.registry import device_of
 from engine.contract import BasslineError, LoadCancelled
 from engine.models.causal_lm import CausalLM
 from engine.models.errors import UnsupportedModel
 from engine.models.room import Room
 from engine.sampler.device_model import FIRST_ROOM, DeviceModel
-from engine.sampler.faults import first_line, is_out_of_memory, lack_of_memory, release_cached_memory
-from engine.sampler.fixed_cache import Attention
-from engine.sampler.graphs import Capture, CudaCapture
+from engine.sampler.faults import first_line
 from engine.sampler.ragged_model import RaggedModel, is_spread
 from engine.sampler.trial import Trial, WrongNumbers
-from kernels.attention import why_not
 
-OLDEST = (8, 0)  # compute capability: older ones have no bfloat16, and too little shared memory for the tiles
 Check = Callable[[RaggedModel], None]  # raises UnsupportedModel: see ``self_check.check_ragged``
+_SPREAD = "The model is spread over several GPUs, so it runs without captured graphs and with plain attention."
 Progress = Callable[[int, int], None]  # tries that are over, of how many; raises LoadCancelled to stop
 
 
@@ -50,57 +49,6 @@ RUNGS = (
 )
 
 
-class Device(Protocol):
-    """What a device offers to one model. A test injects its own."""
-
-    def why_plain(self) -> str:
-        """Why only plain PyTorch comes into question, known without a try: a sentence, or empty."""
-
-    def attention(self) -> Attention:
-        """The kernel of ``kernels.attention``; raises where it cannot even be imported."""
-
-    def capture(self) -> Capture:
-        """What makes graphs of passes."""
-
-    def is_alive(self) -> bool:
-        """Whether it still computes: a kernel that reads where nothing is ends all work of this process there."""
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """The NVIDIA GPU that ``module`` is on."""
-
-    module: CausalLM
-
-    def why_plain(self) -> str:
-        device = next(self.module.parameters()).device
-        spread = "The model is spread over several GPUs, so it runs without captured graphs and with plain attention."
-        return spread if is_spread(self.module) else why_not() or why_too_old(torch.cuda.get_device_capability(device))
-
-    def attention(self) -> Attention:
-        from kernels.attention.triton import packed_attention
-
-        torch.cuda.set_device(next(self.module.parameters()).device)  # where this thread launches kernels
-        return packed_attention
-
-    def capture(self) -> Capture:
-        return CudaCapture()
-
-    def is_alive(self) -> bool:
-        try:
-            torch.zeros(1, device=next(self.module.parameters()).device).item()
-        except RuntimeError as error:
-            return is_out_of_memory(error)
-        return True
-
-
-def why_too_old(capability: tuple[int, int]) -> str:
-    """Why a GPU of that compute capability runs without kernels; empty if they are for it."""
-    if capability >= OLDEST:
-        return ""
-    return "This GPU is older than Ampere, which the kernels are for, so attention runs in plain PyTorch."
-
-
 def open_model(
     module: CausalLM,
     vocabulary: int,
@@ -114,12 +62,13 @@ def open_model(
 ) -> RaggedModel:
     """The fastest door that this machine has to ``module``; its ``note`` says what was given up, and why.
 
-    Raises what ``check`` raises on the last rung, and a lack of memory that fewer rows do not overcome.
+    ``device``: what ``module`` is on; a test gives its own. Raises what ``check`` raises on the last rung, and a lack
+    of memory that fewer rows do not overcome.
     """
-    if device is None and next(module.parameters()).device.type == "cuda":
-        device = Gpu(module)
-    known = "" if device is None else device.why_plain()
-    if device is None or known:
+    if device is None:
+        device = device_of(next(module.parameters()).device)
+    known = "" if device.is_host else _SPREAD if is_spread(module) else device.why_plain()
+    if device.is_host or known:
         model = RaggedModel(module, vocabulary, cache_dtype=cache_dtype)
         check(model)
         model.note = known
@@ -204,7 +153,7 @@ def reason_for(error: BaseException) -> str:
     if isinstance(error, WrongNumbers):
         return first_line(error)
     if isinstance(error, CaptureFailed):
-        return f"its passes cannot be captured as CUDA graphs ({first_line(error)})"
+        return f"its passes cannot be captured as graphs ({first_line(error)})"
     if isinstance(error, PermissionError) or (isinstance(error, OSError) and error.errno == errno.EROFS):
         return f"{error.filename or 'the cache of kernels'} cannot be written (give TRITON_CACHE_DIR a folder that can)"
     if isinstance(error, subprocess.CalledProcessError):  # by Triton, which shows nothing of what the compiler said

@@ -10,6 +10,8 @@ from typing import Protocol
 
 import torch
 
+from engine.backends.memory import is_out_of_memory, release_cached_memory
+from engine.backends.registry import why_on_cpu
 from engine.contract import (
     BadRequest,
     BasslineError,
@@ -27,8 +29,8 @@ from engine.contract import (
     Ready,
     Request,
     RunFinished,
+    RunOutcome,
 )
-from engine.device import why_on_cpu
 from engine.models import notes
 from engine.models.loader import LoadedModel, load
 from engine.models.names import resolve
@@ -43,7 +45,7 @@ from engine.sampler.drafters import open_drafter
 from engine.sampler.drafters.draft_model import drafter_over
 from engine.sampler.drafters.ngrams import table_for
 from engine.sampler.drafters.speculator import speculator_for
-from engine.sampler.faults import is_out_of_memory, kind_of, sentence_for
+from engine.sampler.faults import kind_of, sentence_for
 from engine.sampler.generation import SamplerRun
 from engine.sampler.names import RULES
 from engine.sampler.pair import LoadedPair
@@ -167,9 +169,7 @@ class SamplerEngine:
     def _unload(self) -> None:
         self._pair = None
         gc.unfreeze()
-        gc.collect()  # a cache and its layers know each other
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()  # what is planned against is what the driver calls free
+        release_cached_memory()  # what is planned against is what the driver calls free
 
     def _open_pair(self, choice: ModelChoice, emit: Emit) -> LoadedPair:
         target = self._open(choice.model, choice, emit)
@@ -254,7 +254,7 @@ class SamplerEngine:
                 raise BadRequest("No model is loaded; load one first.")
             decoder = self._open_decoder(self._pair, message.request)
         except BasslineError as error:
-            emit(RunFinished(message.run, "refused", reason=str(error)))
+            emit(RunFinished(message.run, RunOutcome.REFUSED, reason=str(error)))
             return
         pair, watch = self._pair, Disturbance()
         known, note = pair.costs.lessons, pair.ragged.note
@@ -266,7 +266,7 @@ class SamplerEngine:
         if pair.ragged.note != note:  # graphs of a larger room could not be captured
             notes.keep(pair.target.name, pair.ragged.note)
         for model in filter(None, (pair.ragged, pair.ragged_draft)):
-            model.clear() if outcome == "failed" else model.forget_rows()
+            model.clear() if outcome == RunOutcome.FAILED else model.forget_rows()
 
     def _open_decoder(self, pair: LoadedPair, request: Request) -> Decoder:
         names = request.speculation

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engine.backends.registry import device_of
 from engine.models.room import Room
 from engine.sampler.cache import RaggedCache, RaggedLayer, Step
 from engine.sampler.prefix_reuse import PrefixMatch
@@ -31,10 +32,11 @@ class FixedStep(Step):
         self.packed = True
         self._trash, self.attention = trash, attention
         sizes = [tokens, tokens, tokens, tokens, rows + 1, rows, 1]
-        self._host = torch.zeros(sum(sizes), dtype=torch.long, pin_memory=device.type == "cuda")
+        backend = device_of(device)
+        self._host = torch.zeros(sum(sizes), dtype=torch.long, pin_memory=backend.is_asynchronous)
         self._device = torch.zeros_like(self._host, device=device)
         self._sizes = sizes
-        self._copied = torch.cuda.Event() if device.type == "cuda" else None
+        self._copied = backend.event()
         parts = self._device.split(sizes)
         self.tokens, self.rows, self.token_slots, self.flat_positions, self.starts, self.last, self.prefix = parts
         self.load([], [], 0)
@@ -51,8 +53,7 @@ class FixedStep(Step):
 
     def load(self, tokens: Sequence[Sequence[int]], starts: Sequence[int], prefix_length: int) -> None:
         """Row b's ``tokens[b]`` at absolute positions from ``starts[b]``; one copy to the device."""
-        if self._copied is not None:
-            self._copied.synchronize()  # the last copy may still be waiting behind other work
+        self._copied.synchronize()  # the last copy may still be waiting behind other work
         counts = [len(row) for row in tokens]
         total = sum(counts)
         flat, rows, slots, positions, edges, last, prefix = self._host.split(self._sizes)
@@ -73,8 +74,7 @@ class FixedStep(Step):
             edges[1 : len(counts) + 1] = ends
             last[: len(counts)] = ends - 1
         self._device.copy_(self._host, non_blocking=True)
-        if self._copied is not None:
-            self._copied.record()
+        self._copied.record()
 
 
 class FixedLayer(RaggedLayer):
@@ -158,6 +158,9 @@ class FixedLayer(RaggedLayer):
 
     def empty(self) -> None:
         """Slabs are written over."""
+
+    def _room_for(self, rows: int, slots: int) -> tuple[Tensor, Tensor]:
+        return self.keys, self.values
 
     @torch.inference_mode()
     def keep(self, rows: Sequence[int]) -> None:

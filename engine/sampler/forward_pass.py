@@ -1,5 +1,6 @@
-"""What a forward pass gives: logits, and what a drafter asked to see of it."""
+"""What a forward pass returns: logits, and the hidden states that a drafter asked for."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -29,3 +30,10 @@ class Pass:
         """Of one token, the same for so many rows."""
         hidden = None if self.hidden is None else self.hidden.expand(rows, -1)
         return Pass(self.logits.expand(rows, -1), hidden)
+
+    def of(self, tokens: Sequence[int]) -> "Pass":
+        """Of some of the tokens, by index."""
+        if list(tokens) == list(range(len(self.logits))):
+            return self
+        at = list(tokens)
+        return Pass(self.logits[at], None if self.hidden is None else self.hidden[at])

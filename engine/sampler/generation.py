@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from engine.backends.memory import is_out_of_memory, release_cached_memory
 from engine.contract import (
     Add,
     BasslineError,
@@ -16,17 +17,21 @@ from engine.contract import (
     Metrics,
     PromptProgress,
     RunFinished,
+    RunOutcome,
     RunStarted,
     StepDone,
+    StopReason,
     TextAdded,
 )
+from engine.contract.states import LEFT_BY, STATE_AFTER
 from engine.models.errors import OutOfMemory
 from engine.models.loader import LoadedModel
 from engine.sampler.admission import Admission
 from engine.sampler.decoder import Decoder
-from engine.sampler.faults import is_out_of_memory, kind_of, release_cached_memory, sentence_for
+from engine.sampler.faults import kind_of, sentence_for
 from engine.sampler.forward_pass import Pass
 from engine.sampler.metrics import StepLog, Times, run_metrics
+from engine.sampler.prompts import RunPrompts, SharedPrompt
 from engine.sampler.row import Row
 from engine.sampler.stopping import Limits
 from engine.sampler.width import Widths, choose_widths
@@ -34,12 +39,7 @@ from engine.selection.thoughts import left_open
 
 _log = logging.getLogger(__name__)
 
-STATES = {"stop": "done", "length": "cut", "budget": "cut", "cancelled": "stopped", "error": "failed"}
 _MARK_TOKENS = 12  # the mark of a thought and the line end behind it
-
-
-class PromptTooLong(BasslineError):
-    """The prompt leaves no room for an answer."""
 
 
 class SamplerRun:
@@ -66,58 +66,76 @@ class SamplerRun:
         self._log = StepLog()
         self._drafted = 0  # in the last step
         self._stopped = self._halved = False
-        self._longest = 0  # tokens that a candidate may have
+        self._longest = 0  # tokens that a candidate may have behind the shared prompt
+        self._last_number = self.request.numbers[-1]
+        self._read_before = decoder.target.tokens_read
+        self._prompt: Sequence[int] = ()  # that all rows share at the moment
         self._admission = Admission((), Widths(1, 1))
 
-    def execute(self) -> str:
+    def execute(self) -> RunOutcome:
         """Never raises: whatever happens, finished candidates are told and RunFinished comes last. Its outcome."""
         try:
             outcome, reason, details, kind = self._decode(), "", "", ""
         except BasslineError as error:
-            outcome, reason, details = ("failed" if self._rows else "refused"), str(error), ""
+            outcome, reason, details = RunOutcome.FAILED if self._rows else RunOutcome.REFUSED, str(error), ""
             kind = kind_of(error)
         except Exception as error:
-            outcome, reason, details = "failed", sentence_for(error, "Generating"), traceback.format_exc()
+            outcome, reason, details = RunOutcome.FAILED, sentence_for(error, "Generating"), traceback.format_exc()
             kind = kind_of(error)
-        stop_reason = {"stopped": "cancelled", "budget": "budget"}.get(outcome, "error")
+        stop_reason = LEFT_BY.get(outcome, StopReason.ERROR)
         for row in self._rows.values():
             if not row.stop_reason:
                 # After a failure the row's own tools may be what failed: nothing more is asked of them.
-                row.end(stop_reason) if outcome != "failed" else row.abandon(stop_reason)
+                row.end(stop_reason) if outcome != RunOutcome.FAILED else row.abandon(stop_reason)
             self._tell(row)
         self.emit(RunFinished(self.run, outcome, self._metrics(), reason, details, kind))
         return outcome
 
-    def _decode(self) -> str:
-        prompt = self.model.encode(self.request)
-        room = self._room(len(prompt))
+    def _decode(self) -> RunOutcome:
+        self._prompts = RunPrompts(self.request, self.model.encode, self.context)
+        self.emit(RunStarted(self.run, len(self._prompts.prompt), tuple(self.request.numbers), self.request.seed))
+        self._end_refused()
+        while (shared := self._prompts.next()) is not None:
+            if end := self._decode_behind(shared):
+                return end
+        return RunOutcome.FINISHED
+
+    def _decode_behind(self, shared: SharedPrompt) -> RunOutcome:
+        """Read a prompt and decode all that share it; why the run must end before the last of them has, or NONE."""
+        self._prompt = prompt = shared.tokens
         self.decoder.costs.context = len(prompt)
-        self._admission = Admission(self.request.numbers, self._widths(self.request.candidates))
-        self.emit(RunStarted(self.run, len(prompt), tuple(self.request.numbers), self.request.seed))
-        target = self.decoder.target
-        self._longest = max(Limits.of(self.request, n, frozenset(), room).max_tokens for n in self.request.numbers)
-        self._reserve(len(prompt))
-        drafter = self.decoder.drafter
+        self._admission = Admission(shared.candidates, self._widths(len(shared.candidates)))
+        self._longest = max(map(self._most_behind, shared.candidates))
+        self._reserve()
+        target, drafter = self.decoder.target, self.decoder.drafter
         last = target.prefill(prompt, lambda done: self._prompt_read(done, len(prompt)), drafter.needs)
         if last is None or not drafter.begin(prompt, lambda done: not self._must_end()):
             return self._must_end()
-        self._decode_start = self._now()
+        self._decode_start = self._now() if self._decode_start is None else self._decode_start
         while self._admission.waiting or self.decoder.rows:
+            whole = True
             try:
-                self._advance(prompt, room, last)
+                whole = self._advance(last)
             except Exception as error:
                 self._halve(error)
             rows = self.decoder.rows
             self.decoder.leave()
             self._launch_ahead()
             self._tell_step(rows)
-            if (end := self._must_end()) and (end == "stopped" or self._admission.waiting or self.decoder.rows):
+            end = self._must_end()
+            self.decoder.leave()  # those that were cancelled
+            if end and (end == RunOutcome.STOPPED or not whole or self._is_left):
                 return end
-        return "finished"
+        return RunOutcome.NONE
 
-    def _reserve(self, prompt_length: int) -> None:
+    @property
+    def _is_left(self) -> bool:
+        """Some candidate is being decoded, or has yet to be."""
+        return bool(self._admission.waiting or self.decoder.rows or self._prompts.waiting)
+
+    def _reserve(self) -> None:
         """Make room for all that is to come, at once: for as many rows at a time as the memory turns out to hold."""
-        released = False
+        released, prompt_length = False, len(self._prompt)
         while True:
             rows = self._admission.together
             try:
@@ -139,18 +157,23 @@ class SamplerRun:
             f"memory of {self.model.device}; take fewer candidates, fewer tokens or a smaller model."
         )
 
-    def _advance(self, prompt: Sequence[int], room: int, last: Pass) -> None:
-        """Let in who may join, behind the prompt's ``last`` token, or else decode one step."""
+    def _advance(self, last: Pass) -> bool:
+        """Let in who may join, behind the prompt's ``last`` token, or else decode one step.
+
+        False if the run must end before those who were to join had read what they begin with.
+        """
+        self._drafted = 0
         if joining := self._admission.admit(self.decoder.rows):
-            rows = [self._rows.get(number) or self._new_row(number, prompt, room) for number in joining]
+            rows = [self._rows.get(number) or self._new_row(number) for number in joining]
             _log.info("%s: candidates %s join; %d wait", self.run, list(joining), len(self._admission.waiting))
-            self.decoder.join(rows, last)
+            if not self.decoder.join(rows, last, lambda: not self._must_end()):
+                return False
             self._first_token_at = self._first_token_at or self._now()
-            self._drafted = 0
         else:
             record = self.decoder.step()
             self._log.add(record)
             self._drafted = record.drafted
+        return True
 
     def _launch_ahead(self) -> None:
         """Where the device works by itself, let it begin the next step while the host tells the last one.
@@ -175,7 +198,7 @@ class SamplerRun:
         self.decoder.release()
         self._admission.send_back(rows, most=len(rows) // 2)
         release_cached_memory()
-        self._reserve(rows[0].prompt_length)
+        self._reserve()
 
     def _widths(self, candidates: int) -> Widths:
         if self.request.width:
@@ -184,53 +207,69 @@ class SamplerRun:
         _log.info("%s: %s for %d candidates, goal %s", self.run, widths, candidates, self.request.goal)
         return widths
 
-    def _room(self, prompt_length: int) -> int:
-        """Tokens that may follow the prompt."""
-        room = self.context - prompt_length
-        if room < 1:
-            raise PromptTooLong(
-                f"The prompt has {prompt_length:,} tokens and the model reads at most {self.context:,}; "
-                "shorten the prompt or choose a model with a longer context."
-            )
-        return room
+    def _most_behind(self, number: int) -> int:
+        """Tokens of a candidate behind the shared prompt, at most: its opening and its answer."""
+        opening = len(self._prompts.tokens_of(number)) - len(self._prompt)
+        return opening + Limits.of(self.request, number, frozenset(), self._prompts.room_of(number)).max_tokens
 
-    def _new_row(self, number: int, prompt: Sequence[int], room: int) -> Row:
-        request = self.request
+    def _new_row(self, number: int) -> Row:
+        request, prompt = self.request, self._prompts.tokens_of(number)
         thinking = left_open(self.model.decode(prompt[-_MARK_TOKENS:]))
-        limits = Limits.of(request, number, self.model.eos_ids, room, thinking)
-        self._rows[number] = row = Row(
-            number, request.seed, prompt, limits, self.model.decode, request.sampling_of(number)
-        )
+        limits = Limits.of(request, number, self.model.eos_ids, self._prompts.room_of(number), thinking)
+        row = Row(number, request.seed, prompt, limits, self.model.decode, request.sampling_of(number))
+        row.opening = prompt[len(self._prompt) :]
+        self._rows[number] = row
         return row
+
+    def _unasked_row(self, number: int) -> Row:
+        """One that ends without a token."""
+        return Row(number, self.request.seed, [], Limits(frozenset(), 1), self.model.decode)
+
+    def _end_refused(self) -> None:
+        """Candidates that could not be asked, for want of room behind their openings, fail alone."""
+        for number in self._prompts.refused.keys() - self._rows.keys():
+            _log.warning("%s: candidate %d: %s", self.run, number, self._prompts.refused[number])
+            self._rows[number] = row = self._unasked_row(number)
+            row.end(StopReason.ERROR)
+            self._tell(row)
 
     def _prompt_read(self, done: int, total: int) -> bool:
         self.emit(PromptProgress(self.run, done, total))
         return not self._must_end()
 
-    def _must_end(self) -> str:
-        """Look at the messages that came in and at the clock: stopped, budget, or empty to go on."""
+    def _must_end(self) -> RunOutcome:
+        """Look at the messages that came in and at the clock: STOPPED, BUDGET, or NONE to go on."""
         for message in self.mailbox.during(self.run):
             if isinstance(message, Add):
-                first = max([self.request.numbers[-1], *self._rows, *self._admission.waiting]) + 1
-                together = len(self._admission.waiting) + len(self.decoder.rows) + message.count
-                self._admission.add(range(first, first + message.count), self._widths(together))
+                self._add(message)
             elif message.candidate is None:
                 self._stopped = True
             else:
                 self._cancel(message.candidate)
         if self._stopped:
-            return "stopped"
+            return RunOutcome.STOPPED
         budget = self.request.time_budget_s
-        return "budget" if budget is not None and self._now() >= budget else ""
+        return RunOutcome.BUDGET if budget is not None and self._now() >= budget else RunOutcome.NONE
+
+    def _add(self, message: Add) -> None:
+        first = self._last_number + 1
+        self._last_number += message.count
+        self._prompts.add(range(first, first + message.count), message.opening)
+        self._end_refused()
+        joining = self._prompts.take(self._prompt)
+        self._longest = max([self._longest, *map(self._most_behind, joining)])
+        together = len(self._admission.waiting) + len(self.decoder.rows) + len(joining)
+        self._admission.add(joining, self._widths(max(1, together)))
 
     def _cancel(self, number: int) -> None:
-        if self._admission.drop(number) and number not in self._rows:  # it had not begun: it ends without a token
-            self._rows[number] = Row(number, self.request.seed, [], Limits(frozenset(), 1), self.model.decode)
+        """Its row stays in the batch until nobody is in the middle of anything."""
+        waited = self._admission.drop(number) or self._prompts.drop(number)
+        if waited and number not in self._rows:  # it had not begun: it ends without a token
+            self._rows[number] = self._unasked_row(number)
         row = self._rows.get(number)
         if row is not None and not row.stop_reason:
-            row.end("cancelled")
+            row.end(StopReason.CANCELLED)
             self._tell(row)
-            self.decoder.leave()
 
     def _tell_step(self, rows: Sequence[Row]) -> None:
         """New text of the step's rows, those that ended, and the totals."""
@@ -254,7 +293,7 @@ class SamplerRun:
                 CandidateFinished(
                     run=self.run,
                     candidate=number,
-                    state=STATES[row.stop_reason],
+                    state=STATE_AFTER[row.stop_reason],
                     stop_reason=row.stop_reason,
                     text=row.text,
                     tokens=len(row.tokens),
@@ -272,7 +311,10 @@ class SamplerRun:
         total = self._now()
         begun = total if self._decode_start is None else self._decode_start
         times = Times(begun, self._first_token_at, self._finished_at, total)
-        return run_metrics(self._log, times, self._rows, self.decoder, str(self.model.device), self.model.precision)
+        read = self.decoder.target.tokens_read - self._read_before
+        return run_metrics(
+            self._log, times, self._rows, self.decoder, str(self.model.device), self.model.precision, read
+        )
 
 
 def _length(row: Row) -> int:

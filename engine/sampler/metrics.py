@@ -1,4 +1,4 @@
-"""A run in numbers: what each step did, and what became of it."""
+"""The metrics of a run: what each step did, and the totals."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Times:
 
 
 def run_metrics(
-    log: StepLog, times: Times, rows: Mapping[int, Row], decoder: Decoder, device: str, precision: str
+    log: StepLog, times: Times, rows: Mapping[int, Row], decoder: Decoder, device: str, precision: str, tokens_read: int
 ) -> Metrics:
     ended = [rows[number] for number in times.finished]
     tokens, proposed = sum(len(row.tokens) for row in ended), sum(row.proposed for row in ended)
@@ -74,4 +74,5 @@ def run_metrics(
         mean_draft_length=log.drafted / log.row_steps if log.row_steps else None,
         speedup=log.speedup,
         width=log.widest,
+        tokens_read=tokens_read,
     )

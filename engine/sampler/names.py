@@ -7,7 +7,7 @@ for it. To add a drafter, a policy or a rule: one file, and one ``add``.
 import re
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from engine.contract import BadRequest, Speculation
 
@@ -96,9 +96,10 @@ POLICIES.add(
 RULES.add("coupled", "engine.sampler.acceptance:Coupled")
 RULES.add("rejection", "engine.sampler.acceptance:Rejection")
 
+REGISTRIES: "dict[str, Registry[Any]]" = {"drafter": DRAFTERS, "policy": POLICIES, "acceptance": RULES}  # by parameter
+
 
 def check(speculation: Speculation) -> None:
     """Raises BadRequest where one of its names is not registered."""
-    DRAFTERS.check(speculation.drafter)
-    POLICIES.check(speculation.policy)
-    RULES.check(speculation.acceptance)
+    for name, registry in REGISTRIES.items():
+        registry.check(getattr(speculation, name))

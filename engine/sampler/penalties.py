@@ -1,6 +1,6 @@
-"""Repetition, presence and frequency penalties: what a row has said changes what it says next.
+"""Repetition, presence and frequency penalties: the tokens that a row has written change what it writes next.
 
-At a position inside a draft, the drafts before it count as said. So each distribution is that of plain decoding at
+At a position inside a draft, the drafts before it count as written. So each distribution is that of plain decoding at
 the same place, and speculation stays lossless.
 """
 

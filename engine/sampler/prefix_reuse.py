@@ -31,11 +31,14 @@ class PrefixReuse:
         """``prompt``: what the cache's prefix is now."""
         self._prompt = list(prompt)
         self._answers: list[tuple[list[int], Segment]] = []
-        self._bytes = 0
+        self._bytes = self._earlier = 0  # the first so many answers are of earlier runs: they make room for new ones
 
     def keep(self, answer: Sequence[int], segment: Segment) -> None:
         """An answer to the prompt, while the budget lasts; ``segment`` may be without its last token."""
-        size = sum(part.numel() * part.element_size() for layer in segment for part in layer)
+        size = _bytes_of(segment)
+        while self._earlier and self._bytes + size > BUDGET:
+            self._bytes -= _bytes_of(self._answers.pop(0)[1])
+            self._earlier -= 1
         if self._bytes + size <= BUDGET:
             self._answers.append((list(answer), segment))
             self._bytes += size
@@ -43,12 +46,24 @@ class PrefixReuse:
     def match(self, prompt: Sequence[int]) -> PrefixMatch:
         """The longest known beginning of ``prompt``, its last token aside: that one must be read to go on from."""
         known = min(common_length(self._prompt, prompt), len(prompt) - 1)
-        best = PrefixMatch(known)
-        if known < len(self._prompt):
-            return best
-        rest = prompt[known:-1]
+        return PrefixMatch(known) if known < len(self._prompt) else self.behind_prompt(prompt[known:])
+
+    def behind_prompt(self, tokens: Sequence[int]) -> PrefixMatch:
+        """The longest known beginning of ``tokens`` behind the whole prompt, their last one aside."""
+        best, rest = PrefixMatch(len(self._prompt)), tokens[:-1]
         for answer, segment in self._answers:
             length = min(common_length(answer, rest), segment[0][0].shape[2])
             if length > best.answer:
-                best = PrefixMatch(known, length, segment)
+                best = PrefixMatch(len(self._prompt), length, segment)
         return best
+
+    def going_on_with(self, prompt: Sequence[int]) -> "PrefixReuse":
+        """What is known once ``prompt`` is the prompt: with the answers so far, where it is the same."""
+        if self._prompt != list(prompt):
+            return PrefixReuse(prompt)
+        self._earlier = len(self._answers)
+        return self
+
+
+def _bytes_of(segment: Segment) -> int:
+    return sum(part.numel() * part.element_size() for layer in segment for part in layer)

@@ -1,7 +1,7 @@
-"""The one door to a model's forward pass: any number of tokens per row, over ragged rows and a shared prompt.
+"""The only way to a model's forward pass: any number of tokens per row, over ragged rows and a shared prompt.
 
-The target's verify pass, its prefill, and a draft model's catch-up are the same call. What lies behind the door
-(a packed or padded line here, captured graphs in ``device_model``) is nobody else's business.
+The target's verify pass, its prefill, and a draft model's catch-up are the same call. How it is done
+(a packed or padded line here, captured graphs in ``device_model``) does not concern callers.
 """
 
 import inspect
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from engine.backends.registry import device_of
 from engine.models.causal_lm import CausalLM
 from engine.sampler.cache import ATTENTION_NAME, RaggedCache, Step, forward_over
 from engine.sampler.forward_pass import NO_FEATURES, Features, Pass
@@ -44,6 +45,7 @@ class RaggedModel:
     ):
         self.module, self.vocabulary, self.packed, self._cache_dtype = module, vocabulary, packed, cache_dtype
         self.device = next(module.parameters()).device
+        self.tokens_read = 0  # of prompts and openings, so far
         if self.device.type == "cpu":
             # In float32, too, a row says what it says alone: torch's products and activations round by the batch.
             make_rows_independent(compile_elementwise(module))
@@ -74,7 +76,7 @@ class RaggedModel:
     @property
     def place(self) -> str:
         """Where passes run, and how: what their times hold for."""
-        return torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else self.device.type
+        return device_of(self.device).place()
 
     @property
     def chunk(self) -> int:
@@ -115,17 +117,20 @@ class RaggedModel:
         What it has in common with the last prompt and an answer to it is not read again (see ``PrefixReuse``).
         Returns the pass over its last token, ``[1, V]``; None if ``between_chunks(tokens read)`` said to stop.
         """
-        match, self._recall = self._recall.match(prompt), PrefixReuse()
+        match, recall = self._recall.match(prompt), self._recall.going_on_with(prompt)
+        self._recall = PrefixReuse()
         self.cache.resume(match)
         last = None
-        for start in range(self.prompt_length, len(prompt), self.chunk):
+        known = self.prompt_length
+        for start in range(known, len(prompt), self.chunk):
             chunk = prompt[start : start + self.chunk]
             last = self.forward([chunk], [start], last_only=True, features=features)
             if not between_chunks(start + len(chunk)):
                 self.clear()
                 return None
         self.cache.freeze(len(prompt))
-        self._recall = PrefixReuse(prompt)
+        self._recall = recall
+        self.tokens_read += len(prompt) - known
         return last
 
     @torch.inference_mode()
@@ -178,8 +183,27 @@ class RaggedModel:
             hook.remove()
 
     def remember(self, row: int, answer: Sequence[int]) -> None:
-        """A row has ended; a follow-up may go on from its answer, whose last token was never fed."""
+        """A row has ended; a follow-up may go on from its answer, whose last token was never fed.
+
+        ``answer``: all that it has behind the prompt.
+        """
         self._recall.keep(answer, self.cache.take(row, len(answer) - 1))
+
+    def recollect(self, row: int, tokens: Sequence[int]) -> int:
+        """Put into a row's slab what is known of ``tokens`` from an answer to this prompt; how many need no reading."""
+        match = self._recall.behind_prompt(tokens)
+        if match.segment is not None:
+            self._hold(row + 1, match.answer)
+            self.cache.put(row, match.segment, match.answer)
+        return match.answer
+
+    def share(self, row: int, others: Sequence[int], length: int) -> None:
+        """Rows that begin with the same ``length`` tokens as this one get its keys and values."""
+        self._hold(max(others) + 1, length)
+        self.cache.share(row, others, length)
+
+    def _hold(self, rows: int, slots: int) -> None:
+        """Room for so many rows of so many slots, now. Slabs grow by themselves."""
 
     def reserve(self, rows: int, slots: int, prompt: int, *, last_only: bool = False) -> None:
         """So many rows of so many tokens are coming, behind such a prompt. Slabs that grow need no telling."""

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from engine.contract import Sampling
+from engine.contract import Sampling, StopReason
 from engine.sampler.detokenizer import Decode, Detokenizer
 from engine.sampler.penalties import TokenCounts
 from engine.sampler.sampling import SamplingPoint
@@ -26,7 +26,8 @@ class DraftSpan:
 class Row:
     """One candidate while it is decoded: its tokens, its text and its counts, all cut at the same place.
 
-    ``prompt``: the ids it goes on from. ``position`` is that of the token to come, absolute. Nothing after the cut is
+    ``prompt``: the ids it goes on from; ``opening``: the last of them, where they are not in the prompt that all rows
+    share. ``position`` is that of the token to come, absolute. Nothing after the cut is
     kept, so nothing after it can be shown, counted or ranked. Where nothing that it says can end the row, tokens become
     text only when that is asked for, which need not be while a GPU waits.
     """
@@ -41,7 +42,8 @@ class Row:
     log_probs: list[float] = field(default_factory=list)  # of each token, the target's own raw log-softmax
     proposed: int = 0
     accepted: int = 0
-    stop_reason: str = ""  # empty while the row lives
+    stop_reason: StopReason = StopReason.NONE  # while the row lives
+    opening: Sequence[int] = ()
 
     def __post_init__(self) -> None:
         self._detokenizer = Detokenizer(self.decode)
@@ -61,6 +63,16 @@ class Row:
     @property
     def prompt_length(self) -> int:
         return len(self.prompt)
+
+    @property
+    def own(self) -> list[int]:
+        """All tokens behind the shared prompt."""
+        return [*self.opening, *self.tokens]
+
+    @property
+    def shared_length(self) -> int:
+        """Tokens of the shared prompt."""
+        return len(self.prompt) - len(self.opening)
 
     @property
     def position(self) -> int:
@@ -88,24 +100,24 @@ class Row:
             self.tokens.append(token)
             self.log_probs.append(log_prob)
             if token in self.limits.eos_ids:
-                self.end("stop")
+                self.end(StopReason.STOP)
             elif self._says(token):
-                self.stop_reason = "stop"
+                self.stop_reason = StopReason.STOP
             elif self.room == 0:
-                self.end("length")
+                self.end(StopReason.LENGTH)
             self._reach.append(self._text_end.length)
             if self.stop_reason:
                 self._cut()
                 break
 
-    def end(self, reason: str) -> None:
+    def end(self, reason: StopReason) -> None:
         """No token will follow: release the text that was held back."""
         self.stop_reason = reason
         self._read()
         if not self._show(self._detokenizer.flush()):
             self._text += self._text_end.rest()
 
-    def abandon(self, reason: str) -> None:
+    def abandon(self, reason: StopReason) -> None:
         """No token will follow, and nothing more is decoded: the text stays as it was shown."""
         self.stop_reason = reason
         self._unread.clear()

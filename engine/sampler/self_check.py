@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 
+from engine.backends.memory import is_out_of_memory
 from engine.models.causal_lm import CausalLM
 from engine.models.errors import UnsupportedModel
-from engine.sampler.faults import first_line, is_out_of_memory
+from engine.sampler.faults import first_line
 from engine.sampler.ragged_model import RaggedModel
 
 PROMPT, SUFFIXES = 9, (7, 3)  # tokens: uneven on purpose

@@ -1,6 +1,6 @@
-"""A model on its own shapes behind a GPU's door: every kind of line, against the model as transformers ships it.
+"""Tries a ``DeviceModel`` on the model's own shapes: every kind of line, against the model as transformers ships it.
 
-This is also when every kernel is compiled and every graph of the first room captured: no run waits for it.
+This is also when every kernel is compiled and every graph of the first room captured, so that no run waits for it.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from engine.runner.report import Report
+from engine.runner.verdicts import Verdict
 from engine.selection.code_blocks import parse_python
 
 _DISTANCES = ("same code", "same code but for spacing", "same AST")
@@ -73,10 +74,10 @@ def same_failure(report: Report, earlier: Iterable[tuple[int, Report]]) -> Liken
 
     Passing alike says little: all good candidates do. Failing alike is mostly one mistake made twice.
     """
-    if report.verdict != "fail" or not report.tests:
+    if report.verdict != Verdict.FAIL or not report.tests:
         return None
     mine = _failures(report)
-    same = (number for number, other in earlier if other.verdict == "fail" and _failures(other) == mine)
+    same = (number for number, other in earlier if other.verdict == Verdict.FAIL and _failures(other) == mine)
     number = next(same, None)
     return None if number is None else Likeness(number, "fails the same tests")
 

@@ -3,13 +3,22 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from engine.contract import CandidateState
 from engine.runner.report import Report
+from engine.runner.verdicts import Verdict
 from engine.selection.grouping import behaviour
 
-# "pass-soft" rests on the candidate's own ==. No verdict yet is better than a failed one: it may still pass.
-_VERDICTS = {"pass": 4, "pass-soft": 3, "infra": 2, "needs-in-process": 2, "fail": 1, "tampered": 0}
+# No verdict yet is better than a failed one: it may still pass.
+_VERDICTS = {
+    Verdict.PASS: 4,
+    Verdict.PASS_SOFT: 3,
+    Verdict.INFRA: 2,
+    Verdict.NEEDS_IN_PROCESS: 2,
+    Verdict.FAIL: 1,
+    Verdict.TAMPERED: 0,
+}
 _UNTESTED = 2
-_STATES = {"done": 2, "cut": 1, "stopped": 0, "failed": 0}
+_STATES = {CandidateState.DONE: 2, CandidateState.CUT: 1, CandidateState.STOPPED: 0, CandidateState.FAILED: 0}
 
 
 @dataclass(frozen=True)
@@ -20,7 +29,7 @@ class RankedCandidate:
     """
 
     number: int
-    state: str
+    state: CandidateState
     alike: int
     mean_logprob: float | None
     report: Report | None = None

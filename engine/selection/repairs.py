@@ -1,4 +1,4 @@
-"""Code that is written in a form other than its own, and what it is without that.
+"""Recovers code that is written in another form.
 
 Escaped for HTML, with line numbers, as an edit of an earlier text, or as a string in a JSON object. Each function gives
 an empty string where the text is not of its form; whether what it gives parses is for the caller to ask.

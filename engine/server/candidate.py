@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field, replace
 
-from engine.contract import Sampling
+from engine.contract import Sampling, StopReason
 from engine.server.stream import Piece, well_formed
 from engine.text_end import TextEnd
 
@@ -23,7 +23,7 @@ class ServerCandidate:
     """``tokens`` is what the server lets us know: exact with log-probabilities, else the pieces so far.
 
     ``before``: the text that it goes on from, if it completes one. ``finish``: the server's last word on it;
-    ``finish_reason``: in its own word. ``goes_on``: text came behind it. ``stop_reason``: ours, empty while it lives.
+    ``finish_reason``: in its own word. ``goes_on``: text came behind it. ``stop_reason``: ours.
     """
 
     number: int
@@ -32,10 +32,10 @@ class ServerCandidate:
     text: str = ""
     tokens: int = 0
     has_begun: bool = False
-    finish: str = ""
+    finish: StopReason = StopReason.NONE
     finish_reason: str = ""
     goes_on: bool = False
-    stop_reason: str = ""
+    stop_reason: StopReason = StopReason.NONE
     finished_s: float = 0.0
     _log_probs: list[float] = field(default_factory=list)
     _half: str = ""  # of a character whose other half comes in the next piece
@@ -71,9 +71,9 @@ class ServerCandidate:
         if piece.finish:
             self.finish_reason, self.finish = piece.finish, self._finish(piece.finish, bool(piece.text))
         if stopped:
-            self.stop_reason = "stop"
+            self.stop_reason = StopReason.STOP
         elif self._is_too_long and (not self.finish or self.goes_on):
-            text += self.end("length")
+            text += self.end(StopReason.LENGTH)
         return text
 
     @property
@@ -90,12 +90,12 @@ class ServerCandidate:
             text, self._half = text[:-1], text[-1]
         return well_formed(text)
 
-    def _finish(self, given: str, more: bool) -> str:
+    def _finish(self, given: str, more: bool) -> StopReason:
         if _BROKEN.search(given) or (_TOOLS.search(given) and not (self._text_end.length or more)):
-            return "error"  # a call of a tool that nobody offered is no answer
-        return "length" if _CUT.search(given) else "stop"
+            return StopReason.ERROR  # a call of a tool that nobody offered is no answer
+        return StopReason.LENGTH if _CUT.search(given) else StopReason.STOP
 
-    def end(self, reason: str) -> str:
+    def end(self, reason: StopReason) -> str:
         """Nothing will follow: the text that was held back."""
         self.stop_reason = reason
         rest = self._text_end.rest()

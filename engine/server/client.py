@@ -1,4 +1,4 @@
-"""The one door to a server: requests go out with its token, answers come in as chunks, trouble as one sentence."""
+"""All traffic with a server: requests carry its token, answers come in as chunks, failures as one sentence."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""What one server may be asked, and a request in its words."""
+"""What one server supports, and how a request to it is phrased."""
 
 import re
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""A server as engine: hears messages, lives on one thread, and on it in one event loop."""
+"""A server as the engine: takes messages and runs on one thread, in one event loop."""
 
 import asyncio
 import traceback
@@ -19,6 +19,7 @@ from engine.contract import (
     ModelChoice,
     Ready,
     RunFinished,
+    RunOutcome,
 )
 from engine.server.client import Client, Timeouts
 from engine.server.feature_check import FeatureCheck, ProbeRequest
@@ -101,7 +102,7 @@ class ServerEngine:
 
     async def _generate(self, message: Generate, emit: Emit) -> None:
         if self._question is None or self._features is None:
-            emit(RunFinished(message.run, "refused", reason="No server is connected; choose one first."))
+            emit(RunFinished(message.run, RunOutcome.REFUSED, reason="No server is connected; choose one first."))
             return
         await ServerRun(message, self._question, self._features, self._post, emit).execute()
 

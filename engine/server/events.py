@@ -1,8 +1,8 @@
 """The events of a streamed answer, from text that comes in any pieces and in more forms than the standard has.
 
-Meant are server-sent events, but for nothing more than the text is the server believed: content types are often wrong.
-A whole JSON answer, JSON line by line, events that no blank line divides or ends, and all kinds of line ends are read
-as well.
+Servers should send server-sent events, but content types are often wrong, so only the text itself
+decides. A whole JSON answer, JSON line by line, events that no blank line divides or ends, and all kinds of line ends
+are read as well.
 """
 
 import codecs

@@ -5,6 +5,7 @@ import contextlib
 import time
 import traceback
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from engine.contract import (
     Add,
@@ -15,11 +16,15 @@ from engine.contract import (
     Generate,
     Metrics,
     RunFinished,
+    RunOutcome,
     RunStarted,
     Sampling,
     StepDone,
+    StopReason,
     TextAdded,
+    Turn,
 )
+from engine.contract.states import LEFT_BY, STATE_AFTER
 from engine.server.candidate import ServerCandidate
 from engine.server.dialect import body_of, way_of
 from engine.server.faults import BrokeOff, RequestRefused, ServerFailing, ServerFault
@@ -28,16 +33,15 @@ from engine.server.mailbox import AsyncMailbox
 from engine.server.stream import Piece
 
 AS_SERVED = "as served"  # precision, drafter and the rest are the server's own matter
-_STATES = {"stop": "done", "length": "cut", "budget": "cut", "cancelled": "stopped", "error": "failed"}
 _COUNT_S = 2.0  # of silence, once every text has ended: how long to wait for the server's count of tokens
 
 
 class ServerRun:
     """Asks for one request's candidates and tells everything as events.
 
-    Candidates of one sampling come from one request where the server supports ``n``, else each from a request of its
-    own, all at the same time (``width`` limits how many). A candidate that is stopped has its connection closed as soon
-    as no other candidate hangs on it.
+    Candidates of one sampling and conversation come from one request where the server supports ``n``, else each from a
+    request of its own, all at the same time (``width`` limits how many). A candidate that is stopped has its connection
+    closed as soon as no other candidate hangs on it.
     """
 
     def __init__(
@@ -65,7 +69,7 @@ class ServerRun:
 
     async def execute(self) -> None:
         """Never raises: whatever happens, finished candidates are told and RunFinished comes last."""
-        outcome, reason, details = "finished", "", ""
+        outcome, reason, details = RunOutcome.FINISHED, "", ""
         work = asyncio.ensure_future(self._work())
         listening = asyncio.ensure_future(
             self._post.listen(self.run, lambda message: self._take_message(message, work))
@@ -74,20 +78,20 @@ class ServerRun:
             async with asyncio.timeout(self.request.time_budget_s):
                 await work
         except asyncio.CancelledError:
-            outcome = "stopped"
+            outcome = RunOutcome.STOPPED
         except TimeoutError:
-            outcome = "budget"
+            outcome = RunOutcome.BUDGET
         except BasslineError as error:
-            outcome, reason = "refused", str(error)
+            outcome, reason = RunOutcome.REFUSED, str(error)
         except Exception as error:
             first = error.exceptions[0] if isinstance(error, ExceptionGroup) else error
-            outcome, details = "failed", traceback.format_exc()
+            outcome, details = RunOutcome.FAILED, traceback.format_exc()
             reason = f"Talking to the server failed: {type(first).__name__}. The details are worth a report."
         finally:
             listening.cancel()
         for candidate in self._candidates.values():
-            self._end(candidate, {"stopped": "cancelled", "budget": "budget"}.get(outcome, "error"))
-        if outcome == "finished" and self._faults:
+            self._end(candidate, LEFT_BY.get(outcome, StopReason.ERROR))
+        if outcome == RunOutcome.FINISHED and self._faults:
             outcome, reason, details = self._trouble()
         self.emit(RunFinished(self.run, outcome, self._metrics() if self._candidates else None, reason, details))
 
@@ -102,11 +106,14 @@ class ServerRun:
             if self._group is not None and not work.done():
                 first = max(self._candidates) + 1
                 with contextlib.suppress(RuntimeError):  # the last candidate has just ended, and the run with it
-                    self._ask_for(range(first, first + message.count))
+                    numbers = range(first, first + message.count)
+                    openings = dict.fromkeys(numbers, message.opening) if message.opening else {}
+                    self.request = replace(self.request, openings=self.request.openings | openings)
+                    self._ask_for(numbers)
         elif message.candidate is None:
             work.cancel()
         elif message.candidate in self._candidates:
-            self._end(self._candidates[message.candidate], "cancelled")
+            self._end(self._candidates[message.candidate], StopReason.CANCELLED)
             self._hang_up(self._asks[message.candidate])
 
     def _hang_up(self, ask: "asyncio.Task[None]") -> None:
@@ -117,12 +124,12 @@ class ServerRun:
     # Asking.
 
     def _ask_for(self, numbers: Iterable[int]) -> None:
-        alike: dict[Sampling, list[int]] = {}
+        alike: dict[tuple[Sampling, tuple[Turn, ...]], list[int]] = {}
         for number in numbers:
             sampling = self.request.sampling_of(number)
             before = "" if self.request.mode == "chat" else self.request.prompt
             self._candidates[number] = ServerCandidate(number, sampling, before)
-            alike.setdefault(sampling, []).append(number)
+            alike.setdefault((sampling, self.request.openings.get(number, ())), []).append(number)
         for group in alike.values():
             for at in range(0, len(group), self._at_a_time):
                 self._open(group[at : at + self._at_a_time])
@@ -166,7 +173,8 @@ class ServerRun:
 
     async def _listen(self, candidates: list[ServerCandidate]) -> None:
         """Read one answer to its end. Of several candidates, those that it never mentions stay open."""
-        body = body_of(self.request, [candidate.number for candidate in candidates], self._model, self._dialect)
+        numbers = [candidate.number for candidate in candidates]
+        body = body_of(self.request.asked_of(numbers[0]), numbers, self._model, self._dialect)
         alone, whole, tokens = len(candidates) == 1, False, None
         with contextlib.suppress(TimeoutError):
             async with (
@@ -193,7 +201,7 @@ class ServerRun:
         alone = len(candidates) == 1
         for candidate in candidates:
             if candidate.finish or (whole and not self._dialect.gives_reason and (candidate.has_begun or alone)):
-                self._end(candidate, "stop")
+                self._end(candidate, StopReason.STOP)
         left = [candidate for candidate in candidates if not candidate.stop_reason]
         if left and (alone or any(c.has_begun for c in left) or not any(c.has_begun for c in candidates)):
             host = self._client.server.host
@@ -215,14 +223,14 @@ class ServerRun:
         if candidate.stop_reason:
             self._tell_end(candidate)
         elif candidate.finish and self._dialect.marks_end and not (wait or candidate.goes_on):
-            self._end(candidate, "stop")
+            self._end(candidate, StopReason.STOP)
 
-    def _end(self, candidate: ServerCandidate, reason: str) -> None:
+    def _end(self, candidate: ServerCandidate, reason: StopReason) -> None:
         """The server's own word on the end counts for more than ``reason``."""
         if candidate.stop_reason:
             return
         reason = candidate.finish or reason
-        if candidate.finish == "error" and candidate.number not in self._faults:
+        if candidate.finish == StopReason.ERROR and candidate.number not in self._faults:
             self._faults[candidate.number] = ServerFault(f"{self._client.server.host} {candidate.why_it_failed}.")
         if rest := candidate.end(reason):
             self.emit(TextAdded(self.run, candidate.number, rest, candidate.tokens, self._now()))
@@ -233,7 +241,7 @@ class ServerRun:
             if not candidate.stop_reason:
                 if not candidate.finish:
                     self._faults[candidate.number] = fault
-                self._end(candidate, "error")
+                self._end(candidate, StopReason.ERROR)
 
     def _tell_end(self, candidate: ServerCandidate) -> None:
         candidate.finished_s = self._now()
@@ -241,7 +249,7 @@ class ServerRun:
             CandidateFinished(
                 run=self.run,
                 candidate=candidate.number,
-                state=_STATES[candidate.stop_reason],
+                state=STATE_AFTER[candidate.stop_reason],
                 stop_reason=candidate.stop_reason,
                 text=candidate.text,
                 tokens=candidate.tokens,
@@ -259,15 +267,15 @@ class ServerRun:
         tokens, active = sum(c.tokens for c in candidates), sum(not c.stop_reason for c in candidates)
         self.emit(StepDone(self.run, self._chunks, tokens, 0, 0, active, self._now()))
 
-    def _trouble(self) -> tuple[str, str, str]:
+    def _trouble(self) -> tuple[RunOutcome, str, str]:
         """Outcome, reason and details when candidates failed: the run has, if all of them did."""
         by_sentence: dict[str, list[int]] = {}
         for number, fault in sorted(self._faults.items()):
             by_sentence.setdefault(str(fault), []).append(number)
         shown = [f"Candidate {', '.join(map(str, numbers))}: {sentence}" for sentence, numbers in by_sentence.items()]
         if len(self._faults) == len(self._candidates):
-            return "failed", next(iter(by_sentence)), "\n".join(shown)
-        return "finished", shown[0], "\n".join(shown)
+            return RunOutcome.FAILED, next(iter(by_sentence)), "\n".join(shown)
+        return RunOutcome.FINISHED, shown[0], "\n".join(shown)
 
     def _now(self) -> float:
         return self._clock() - self._start

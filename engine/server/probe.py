@@ -1,4 +1,4 @@
-"""What a server can do, found out by asking it: for the RunTests button, ``servers test``, and every load.
+"""What a server can do, found out by asking it: for the Test button, ``servers test``, and every load.
 
 Fields that a server does not know are often ignored without a word, so nothing is believed that was not seen to work.
 """

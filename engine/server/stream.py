@@ -1,4 +1,4 @@
-"""One chunk of a streamed answer, whatever shape the server gave it."""
+"""Reads one chunk of a streamed answer, in whatever form the server sent it."""
 
 import math
 from dataclasses import dataclass

@@ -1,19 +1,21 @@
 """Ways of going on when no candidate has passed yet, and which of them to take next.
 
-Every arm proposes what it would ask for; taken is the proposal with the most expected passes per second. What is
-expected starts from the pass rates in resources/arms.toml and falls with every candidate of this
-run that failed. All is computed from the run and from costs that are handed in, so the same run decides the same.
+Every arm proposes a request; the proposal with the most expected passes per second is taken. The expectation starts
+from the pass rates in resources/arms.toml and falls with every candidate of this run that failed. All of it is computed
+from the run and from the costs passed in, so the same run leads to the same decisions.
 """
 
+import contextlib
 import functools
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import cattrs
 
 from engine.contract import BadRequest, BasslineError, ModelChoice, Request
+from engine.contract.parameters import TIME_BUDGET
 from engine.selection.languages import fenced
 from engine.session.candidate import Candidate, Origin
 from engine.session.run import Run
@@ -21,6 +23,7 @@ from engine.session.turns import fix
 
 _FILE = Path(__file__).parents[2] / "resources" / "arms.toml"
 BATCH = 8  # candidates of one proposal
+MOST = 10_000  # candidates of a search: each is kept, in the history and in memory
 _SHORTEST_S = 1e-6  # what nothing is taken to last where the clock has not moved on
 FRESH, SHOWN_TEST, REPAIR, LARGER = "fresh", "told", "repair", "larger model"
 _WITH_TEST = """\
@@ -40,10 +43,9 @@ class Budget:
     seconds: float = 120.0
 
     def __post_init__(self) -> None:
-        if self.candidates < 1:
-            raise BadRequest(f"The most candidates must be at least 1, not {self.candidates}.")
-        if not 0 < self.seconds < float("inf"):
-            raise BadRequest(f"The time budget must be a positive number of seconds, not {self.seconds}.")
+        if not 1 <= self.candidates <= MOST:
+            raise BadRequest(f"The most candidates must be at least 1 and at most {MOST:,}, not {self.candidates}.")
+        TIME_BUDGET.check(self.seconds)
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Chance:
     fails: float
     model: str = ""  # empty: any
 
-    def after(self, failed: int) -> float:
+    def after(self, failed: float) -> float:
         return self.passes / (self.passes + self.fails + failed)
 
 
@@ -73,7 +75,8 @@ class Model:
 @dataclass(frozen=True)
 class Outlook:
     """What arms look at. ``loaded``: the place in ``ladder`` of the model that is loaded; ``first``: what was asked
-    first; ``candidate_s``: measured seconds per candidate of the loaded model; ``left``: candidates that may follow.
+    first; ``candidate_s``: measured seconds per candidate of the loaded model; ``left``: candidates that may follow;
+    ``of``: the candidate that ``first`` asks to correct, 0 for none.
     """
 
     run: Run
@@ -82,6 +85,7 @@ class Outlook:
     loaded: int
     candidate_s: float
     left: int
+    of: int = 0
 
     @property
     def count(self) -> int:
@@ -97,10 +101,19 @@ class Outlook:
         own = (c for c in self.run.candidates.values() if (c.origin.arm, c.origin.model) == (arm, model))
         return sum(c.report is not None and not c.passed for c in own)
 
+    def against(self, arm: str, model: str) -> float:
+        """Failures that speak against the next candidate of that arm; those of the other wording count in part."""
+        other = {FRESH: SHOWN_TEST, SHOWN_TEST: FRESH}.get(arm)
+        shared = _measured().shared_failures * self.failed(other, model) if other else 0.0
+        return self.failed(arm, model) + shared
+
 
 @dataclass(frozen=True)
 class Proposal:
-    """``chance`` and ``seconds`` are those of one candidate; ``load_s`` comes once, before the first."""
+    """``chance`` and ``seconds`` are those of one candidate; ``load_s`` comes once, before the first.
+
+    ``origins``: candidates that come from elsewhere than ``origin``, by number.
+    """
 
     origin: Origin
     request: Request
@@ -108,6 +121,7 @@ class Proposal:
     chance: float
     seconds: float
     load_s: float = 0.0
+    origins: dict[int, Origin] = field(default_factory=dict)
 
     @property
     def worth(self) -> float:
@@ -122,8 +136,8 @@ Arm = Callable[[Outlook], Iterable[Proposal]]
 def fresh(now: Outlook) -> Iterator[Proposal]:
     """Further candidates of the same request."""
     title = now.ladder[now.loaded].title
-    chance = chance_of(FRESH, title).after(now.failed(FRESH, title))
-    yield Proposal(Origin(FRESH, title), now.asks(now.first), now.loaded, chance, now.candidate_s)
+    chance = chance_of(FRESH, title).after(now.against(FRESH, title))
+    yield Proposal(Origin(FRESH, title, now.of), now.asks(now.first), now.loaded, chance, now.candidate_s)
 
 
 def with_tests_in_prompt(now: Outlook) -> Iterator[Proposal]:
@@ -132,23 +146,26 @@ def with_tests_in_prompt(now: Outlook) -> Iterator[Proposal]:
         return
     title = now.ladder[now.loaded].title
     prompt = _WITH_TEST.format(prompt=now.first.prompt, test=fenced(test))
-    chance = chance_of(SHOWN_TEST, title).after(now.failed(SHOWN_TEST, title))
+    chance = chance_of(SHOWN_TEST, title).after(now.against(SHOWN_TEST, title))
     request = now.asks(replace(now.first, prompt=prompt))
-    yield Proposal(Origin(SHOWN_TEST, title), request, now.loaded, chance, now.candidate_s)
+    yield Proposal(Origin(SHOWN_TEST, title, now.of), request, now.loaded, chance, now.candidate_s)
 
 
 def repair(now: Outlook) -> Iterator[Proposal]:
     """Corrections of the best failing candidate that was not corrected before."""
     start = best_failing(now.run)
-    if start is None:
+    if start is None or start.number == now.of:  # which is what further candidates do
         return
+    with contextlib.suppress(BasslineError):
+        yield repair_of(now, start.number)
+
+
+def repair_of(now: Outlook, number: int) -> Proposal:
+    """Corrections of that candidate. Raises BadRequest."""
     title = now.ladder[now.loaded].title
-    try:
-        request = now.asks(fix(now.run, start.number, now.first.seed))
-    except BasslineError:
-        return
+    request = now.asks(fix(now.run, number, now.first.seed))
     chance = chance_of(REPAIR, title).after(now.failed(REPAIR, title))
-    yield Proposal(Origin(REPAIR, title, start.number), request, now.loaded, chance, now.candidate_s)
+    return Proposal(Origin(REPAIR, title, number), request, now.loaded, chance, now.candidate_s)
 
 
 def larger_model(now: Outlook) -> Iterator[Proposal]:
@@ -157,9 +174,9 @@ def larger_model(now: Outlook) -> Iterator[Proposal]:
     if at >= len(now.ladder):
         return
     model, here = now.ladder[at], now.ladder[now.loaded]
-    chance = chance_of(LARGER, model.title).after(now.failed(FRESH, model.title))
+    chance = chance_of(LARGER, model.title).after(now.against(FRESH, model.title))
     seconds = now.candidate_s * model.speed / here.speed
-    yield Proposal(Origin(FRESH, model.title), now.asks(now.first), at, chance, seconds, model.load_s)
+    yield Proposal(Origin(FRESH, model.title, now.of), now.asks(now.first), at, chance, seconds, model.load_s)
 
 
 def best_failing(run: Run) -> Candidate | None:
@@ -193,13 +210,21 @@ def proposals(now: Outlook, arms: Iterable[str] = ARMS) -> list[Proposal]:
     return sorted(found, key=lambda proposal: -proposal.worth)
 
 
+@dataclass(frozen=True)
+class MeasuredChances:
+    """``shared_failures``: how much a failing fresh candidate says about one that is shown the test, and conversely."""
+
+    shared_failures: float
+    chance: tuple[Chance, ...]
+
+
 @functools.cache
-def _chances() -> tuple[Chance, ...]:
-    rows = tomllib.loads(_FILE.read_text(encoding="utf-8"))["chance"]
-    return tuple(cattrs.Converter(forbid_extra_keys=True).structure(rows, list[Chance]))
+def _measured() -> MeasuredChances:
+    rows = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+    return cattrs.Converter(forbid_extra_keys=True).structure(rows, MeasuredChances)
 
 
 def chance_of(arm: str, model: str) -> Chance:
     """What was measured for that arm with that model; with any model where that one was not measured."""
-    known = [chance for chance in _chances() if chance.arm == arm]
+    known = [chance for chance in _measured().chance if chance.arm == arm]
     return next((chance for chance in known if chance.model == model), known[0])

@@ -1,23 +1,16 @@
-"""One of the n answers: its text and its code, what the engine counted, what the tests said, whom it is like."""
+"""One of the n answers: its text and code, the engine's counts, the test results, and which others it resembles."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from engine.contract import Request
+from engine.contract import CandidateState, Request, StopReason
+from engine.contract.states import ENDED
 from engine.runner.report import Report
+from engine.runner.verdicts import Outcome, Verdict
 from engine.selection.code_blocks import CodeBlock, parse_python, solution
 from engine.selection.grouping import Likeness
 from engine.selection.thoughts import without_thoughts
-
-ENDED = ("done", "cut", "stopped", "failed")
-_VERDICT_STATES = {
-    "pass": "passed",
-    "pass-soft": "passed by its own ==",
-    "fail": "failed",
-    "tampered": "tampered",
-    "needs-in-process": "needs consent",
-    "infra": "error",
-}
+from engine.session.states import STATE_OF_VERDICT, TestState
 
 
 @dataclass(frozen=True)
@@ -31,32 +24,32 @@ class Origin:
 
 
 ONCE = Origin()
+FILE = "file"  # the arm of a file of the user's own, which is there to be corrected
 
 
 @dataclass
 class Candidate:
     """One of the n answers.
 
-    ``state``: queued, running, done, cut, stopped or failed. ``test_state``: not run, queued, running, passed,
-    passed by its own ==, failed, timed out, killed, tampered, needs consent or error. ``same_as`` names an earlier
-    candidate with the same code, ``group`` the first of all that say the same; ``fails_like`` an earlier one with other
-    code that fails in the same way, ``behaves_like`` one that did the same on every input. ``mean_logprob`` is the
-    target's own; ``started_s`` and ``finished_s`` are None until then. ``around``: the text that the answer goes on
-    from, and the text it leads to, where it is no chat's; they are part of its code.
+    ``same_as`` names an earlier candidate with the same code, ``group`` the first of all that say the same;
+    ``fails_like`` an earlier one with other code that fails in the same way, ``behaves_like`` one that did the same on
+    every input. ``mean_logprob`` is the target's own; ``started_s`` and ``finished_s`` are None until then.
+    ``around``: the text that the answer goes on from, and the text it leads to, where it is no chat's; they are part of
+    its code.
     """
 
     number: int
     seed: int
-    state: str = "queued"
+    state: CandidateState = CandidateState.QUEUED
     tokens: int = 0
     proposed: int = 0
     accepted: int = 0
     mean_logprob: float | None = None
-    stop_reason: str = ""
+    stop_reason: StopReason = StopReason.NONE
     started_s: float | None = None
     finished_s: float | None = None
     report: Report | None = None
-    test_state: str = "not run"
+    test_state: TestState = TestState.NOT_RUN
     tests_done: int = 0
     tests_total: int = 0
     same_as: Likeness | None = None
@@ -96,14 +89,14 @@ class Candidate:
     @property
     def passed(self) -> bool:
         """Only a full pass. One that rests on the candidate's own ``==`` (pass-soft) is for a user to judge."""
-        return self.report is not None and self.report.verdict == "pass"
+        return self.report is not None and self.report.verdict == Verdict.PASS
 
     @property
     def why(self) -> str:
         """The first failing assert with its values, or why there is no verdict; empty when all is well."""
         if self.report is None or self.passed:
             return ""
-        failing = (test.why for test in self.report.tests if test.outcome != "passed" and test.why)
+        failing = (test.why for test in self.report.tests if test.outcome != Outcome.PASSED and test.why)
         return self.report.why or next(failing, "")
 
     @property
@@ -118,10 +111,10 @@ class Candidate:
     @property
     def tests_label(self) -> str:
         """The tests in a few words, as a tab shows them: "passed 3 of 3", "failed 1 of 3", "running 2 of 3"."""
-        if self.test_state == "running" and self.tests_total:
+        if self.test_state == TestState.RUNNING and self.tests_total:
             return f"running {self.tests_done} of {self.tests_total}"
         if self.report is not None and self.report.tests:
-            count = {"passed": self.report.passed, "failed": self.report.failed}.get(self.test_state)
+            count = {TestState.PASSED: self.report.passed, TestState.FAILED: self.report.failed}.get(self.test_state)
             if count is not None:
                 return f"{self.test_state} {count} of {len(self.report.tests)}"
         return self.test_state
@@ -134,6 +127,8 @@ class Candidate:
         self._block = self._solution()
 
     def _solution(self) -> CodeBlock:
+        if self.origin.arm == FILE:
+            return CodeBlock(self.text, "python", fenced=False)
         before, after = self.around
         block = solution(self.text)
         if not (before or after) or not self.text.strip():
@@ -148,13 +143,13 @@ class Candidate:
         return block if block.fenced else CodeBlock(whole, fenced=False)
 
 
-def test_state(report: Report) -> str:
-    outcomes = {test.outcome for test in report.tests} - {"passed"}
-    if report.verdict == "fail" and outcomes == {"timeout"}:
-        return "timed out"
-    if report.verdict == "fail" and outcomes and outcomes <= {"killed", "missing"}:
-        return "killed"
-    return _VERDICT_STATES[report.verdict]
+def test_state(report: Report) -> TestState:
+    outcomes = {test.outcome for test in report.tests} - {Outcome.PASSED}
+    if report.verdict == Verdict.FAIL and outcomes == {Outcome.TIMEOUT}:
+        return TestState.TIMED_OUT
+    if report.verdict == Verdict.FAIL and outcomes and outcomes <= {Outcome.KILLED, Outcome.MISSING}:
+        return TestState.KILLED
+    return STATE_OF_VERDICT[report.verdict]
 
 
 def as_dict(candidate: Candidate) -> dict[str, Any]:

@@ -1,13 +1,13 @@
-"""Conducts one run: what follows from what the engine, the test runner and the user say.
+"""Drives one run: decides what follows from the engine's events, the test reports and the user's actions.
 
 Events go in, effects come out, in the order in which they are to be carried out. No thread, no file and no Qt in here,
 and the clock is handed in: the window, the command line and the benchmarks only carry messages to and fro.
 """
 
 import time
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 from engine.contract import (
@@ -23,33 +23,28 @@ from engine.contract import (
     RunFinished,
     TextAdded,
 )
-from engine.runner.forms import BrokenTests, parse
 from engine.runner.protocol import (
     Answer,
-    CancelTests,
     ConsentNeeded,
     Isolation,
-    RunTests,
     TestFinished,
     TestProgress,
     TestStarted,
 )
 from engine.runner.report import Report
+from engine.runner.verdicts import Verdict
 from engine.session.arms import REPAIR, Proposal
-from engine.session.candidate import Candidate, Origin
-from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
-from engine.session.provenance import Provenance
-from engine.session.run import IN_TEST, Run
+from engine.session.batches import openings_of, repairs_of_each
+from engine.session.candidate import ONCE, Candidate, Origin
+from engine.session.candidate_tests import CandidateTests
+from engine.session.effects import Effect, FirstPass, RefusedTests, TestPolicy
+from engine.session.legs import Leg
+from engine.session.resume import elapsed_s
+from engine.session.run import NO_OTHERS, Run
 from engine.session.search import Decision, Search
+from engine.session.states import RunState
 from engine.session.turns import fix
-
-
-@dataclass(frozen=True)
-class Leg:
-    """A part of a run: what was asked at once, and of which models."""
-
-    request: Request
-    provenance: Provenance
+from engine.session.unfinished import Owed, owed
 
 
 class RunDriver:
@@ -76,33 +71,38 @@ class RunDriver:
         self.run = run
         self.legs: list[Leg] = []
         self._policy = policy
-        self._tests = tests or (lambda: run.tests)
-        self._consents = set[str]() if consents is None else consents
-        self._environment = environment
+        self._tests = CandidateTests(run, policy, tests, consents, environment)
         self._clock, self._started_at = clock, clock()
-        self._all = self._none = False  # of this run is tested, whatever the policy says
-        self._waiting: list[int] = []  # candidates whose tests need consent
-        self._question = ""  # the kind that was asked for
-        self._checked_at = self._objection = ""  # tests, and what is wrong with them
         self._search = search
         self._before: list[dict[str, Any]] = []  # decisions of earlier searches and repairs
         self._proposal: Proposal | None = None  # whose model is being loaded
+        self._leg_open = False  # what it cost is still to be told to the search
         self._leg_began_s = self._search_began_s = 0.0  # after the run's beginning
+        self._leg_numbers = set(run.candidates)  # of the last part of the run
+        self._went_on = False
+        self._owed: list[Owed] = []  # what an earlier end has cut off, and is asked for once more
+        if run.ended:  # one of the past: its times go on where they ended
+            self._started_at -= elapsed_s(run)
 
     @property
     def testing(self) -> bool:
         """Some candidate is in test, or waits for it."""
-        return any(candidate.test_state in IN_TEST for candidate in self.run.candidates.values())
+        return self._tests.under_way
 
     @property
     def over(self) -> bool:
         """Nothing more comes by itself: the engine has said its last word, and no test is on its way."""
-        return self.run.ended and not self.testing and not self.searching
+        return self.run.ended and not self.testing and not self.continues
 
     @property
     def searching(self) -> bool:
         """It goes on until a candidate passes, and may still ask for more."""
         return self._search is not None
+
+    @property
+    def continues(self) -> bool:
+        """When the engine has said its last word, it will be asked for more."""
+        return self.searching or bool(self._owed)
 
     # What the user asks for.
 
@@ -120,24 +120,44 @@ class RunDriver:
         if self.run.ended:
             self.run.reopen(request)
             return self._generate(request)
+        if not self._can_add:
+            self.run.expect(request)
+            self._owed.append(Owed(ONCE, request))
+            return []
         self.run.expect(request)
+        self._leg_numbers |= set(request.numbers)
         return [Add(self.run.name, count)]
 
-    def search_on(self, search: Search) -> list[Effect]:
-        """A run that has ended goes on until one passes; candidates without a verdict are tested first."""
+    def go_on(self, search: Search | None = None, fix: int = 0) -> list[Effect]:
+        """A run that has ended goes on: what was not written to its end is written first, under the same numbers and
+        seeds. With a ``search`` it then goes on until one passes; candidates without a verdict are tested first.
+
+        ``fix``: the search begins with corrections of that candidate. Raises BadRequest where there is nothing to
+        correct.
+        """
         assert self.run.ended, "a run that goes on is ended first"
         self._before = list(self.run.decisions)
-        search.resume(self.run, self._now_s)
-        if not self.legs:
-            self.legs.append(Leg(self.run.request, self.run.provenance))
+        if not self.legs:  # a run of the past, or a file: loading a model is no part of it
+            self._started_at = self._clock() - elapsed_s(self.run)
+        if search is not None:
+            search.resume(self.run, self._now_s)
+            search.wish(fix)
+        self._owed = owed(self.run)
+        for part in self._owed:
+            self.run.retake(part.request)
+        self._tests.declined = False
+        self._went_on, self._leg_open = True, False
+        self.run.state = RunState.STOPPED  # whatever ended it before
+        if search is None:
+            return (self._hand_over() if self._wanted else []) + self._go_on()
         self._search, self._search_began_s = search, self._now_s
-        took = self.run.metrics.total_s if self.run.metrics else 0.0
-        self._none, self._leg_began_s = False, self._now_s - took  # what its candidates cost tells what others will
         return self._hand_over() + self._go_on()
 
     def repair(self, number: int, count: int, seed: int) -> list[Effect]:
         """``count`` corrections of a candidate of a run that has ended join its candidates. Raises BadRequest."""
         asked = fix(self.run, number, seed)
+        if not self.legs:  # a run of the history, or a file: what comes of it counts from now
+            self._started_at = self._clock()
         first = max(self.run.candidates) + 1
         request = replace(asked, candidates=count, first_candidate=first)
         origin = Origin(REPAIR, "", number)
@@ -145,9 +165,17 @@ class RunDriver:
         self.run.decisions.append(Decision(self._now_s, origin, "", request).to_dict())
         return self._generate(request)
 
+    def repair_each(self, count: int, seed: int) -> list[Effect]:
+        """``count`` corrections of all that failed, the best first, join a run that has ended. Raises BadRequest."""
+        request, origins = repairs_of_each(self.run, count, seed)
+        origin = origins[request.first_candidate]
+        self.run.reopen(request, origin, origins)
+        self.run.decisions.append(Decision(self._now_s, origin, "", request, origins=origins).to_dict())
+        return self._generate(request)
+
     def stop(self) -> list[Effect]:
         """End the run and its tests. The run has ended when the engine says so."""
-        self._search = None
+        self._search, self._owed = None, []
         effects: list[Effect] = [Cancel()] if self._proposal is not None else []
         self._proposal = None
         if not self.run.ended:
@@ -156,12 +184,12 @@ class RunDriver:
         return effects + self.cancel_tests()
 
     def run_tests(self) -> list[Effect]:
-        """RunTests all candidates of this run that have no verdict on these tests: those that ended now, others as they
+        """Test all candidates of this run that have no verdict on these tests: those that ended now, others as they
         do.
 
         Tests other than the run's void its verdicts.
         """
-        self._all, self._none, self._checked_at = True, False, ""
+        self._tests.ask_for_all()
         return self._hand_over()
 
     def policy_changed(self) -> list[Effect]:
@@ -170,17 +198,13 @@ class RunDriver:
 
     def cancel_tests(self) -> list[Effect]:
         """End every test at once; candidates without a verdict are *not run* again."""
-        self._all, self._waiting = False, []
-        return [CancelTests(name) for name in self.run.forget_queued_tests()]
+        return self._tests.cancel()
 
     def answer_consent(self, given: bool) -> list[Effect]:
         """To the last ConsentQuestion. After a no nothing is tested any more until the user asks for it."""
-        waiting, self._waiting = self._waiting, []
         if not given:
-            self._none, self._search = True, None
-            return self.cancel_tests()
-        self._consents.add(self._question)
-        return [self._test(number) for number in waiting]
+            self._end_search()
+        return self._tests.answer_consent(given)
 
     # What the engine and the test runner say.
 
@@ -205,79 +229,49 @@ class RunDriver:
         number = None if isinstance(answer, Isolation) else self.run.number_of(answer.id)
         if number is None:
             return []
-        candidate = self.run.candidates[number]
         match answer:
-            case TestStarted():
-                self.run.test_progress(number, 0, answer.total)
-            case TestProgress():
-                self.run.test_progress(number, candidate.tests_done + 1, candidate.tests_total)
+            case TestStarted() | TestProgress():
+                self._tests.note(number, answer)
             case TestFinished():
                 return self._verdict(number, answer.report) + self._go_on()
             case ConsentNeeded():
-                return self._consent_needed(number, answer)
+                return self._tests.need_consent(number, answer)
         return []
 
     # What follows.
 
     @property
     def _wanted(self) -> bool:
-        """Whether candidates are tested without being asked for; never what a stop has cut off a moment ago."""
-        policy = self._policy()
-        wanted = policy.as_finished or policy.stop_at_first_pass or self._all or self.searching
-        return wanted and not self._none and self.run.state != "stopping"
+        return self._tests.wanted(self.searching)
 
     def _generate(self, request: Request) -> list[Effect]:
         self.legs.append(Leg(request, self.run.provenance))
-        if self._search is not None:
-            self.run.decisions = self._before + [decision.to_dict() for decision in self._search.decisions]
-        self._leg_began_s = self._now_s
+        self._leg_numbers = set(request.numbers)
+        self._keep_decisions()
+        self._leg_open, self._leg_began_s = True, self._now_s
         return [Generate(self.run.name, request)]
 
-    def _hand_over(self) -> list[Effect]:
-        tests = self._tests()
-        if not tests.strip():
-            return []
-        again = tests == self._checked_at
-        if not again:
-            self._checked_at, self._objection = tests, objection(tests)
-        if self._objection:
-            self._search = None
-            return [] if again else [RefusedTests(self._objection)]
-        effects: list[Effect] = []
-        if tests != self.run.tests:
-            self._waiting = []
-            effects += [CancelTests(name) for name in self.run.change_tests(tests)]
-        return effects + [self._test(number) for number in self.run.next_to_test()]
+    def _keep_decisions(self) -> None:
+        if self._search is not None:
+            self.run.decisions = self._before + [decision.to_dict() for decision in self._search.decisions]
 
-    def _test(self, number: int) -> RunTests:
-        return RunTests(
-            self.run.queue_test(number),
-            self.run.candidates[number].code,
-            self.run.tests,
-            consent="consent" in self._consents,
-            same_process="same_process" in self._consents,
-            environment=self._environment,
-        )
+    def _hand_over(self) -> list[Effect]:
+        if self._tests.objection:
+            self._end_search()
+        return self._tests.hand_over()
 
     def _verdict(self, number: int, report: Report) -> list[Effect]:
         self.run.record(number, report, self._clock() - self._started_at)
+        if self._search is not None and report.verdict == Verdict.INFRA and self._tests.give_no_verdict:
+            return [RefusedTests(report.why), *self.stop()]
         to_stop = self._policy().stop_at_first_pass or self.searching
         if not (to_stop and self.run.candidates[number].passed):
             return []
-        self._search = None
-        if self.run.ended or self.run.state == "stopping":
+        self._search, self._owed = None, []
+        if self.run.ended or self.run.state == RunState.STOPPING:
             return [FirstPass(number, stopped=False)]
         self.run.stop()
         return [Cancel(self.run.name), FirstPass(number, stopped=True)]
-
-    def _consent_needed(self, number: int, answer: ConsentNeeded) -> list[Effect]:
-        if answer.kind in self._consents:
-            return [self._test(number)]
-        self._waiting.append(number)
-        if len(self._waiting) > 1:
-            return []
-        self._question = answer.kind
-        return [ConsentQuestion(answer.kind, answer.sentence)]
 
     # Until one passes.
 
@@ -292,15 +286,17 @@ class RunDriver:
         return self._now_s - self._search_began_s >= self._search.budget.seconds
 
     def _shifted(self, event: Event) -> Event:
-        """The engine counts from the beginning of a leg, and a run that searches from its own."""
-        if self._search is not None and isinstance(event, TextAdded | CandidateFinished):
+        """The engine counts from the beginning of a leg, and a run that searches or has gone on from its own."""
+        if (self._search is not None or self._went_on) and isinstance(event, TextAdded | CandidateFinished):
             return replace(event, at_s=event.at_s + self._leg_began_s)
         return event
 
     def _go_on(self) -> list[Effect]:
         """Ask for more, or end the search, when there is reason to."""
         search, run = self._search, self.run
-        if search is None or self._proposal is not None:
+        if search is None:
+            return self._write_owed()
+        if self._proposal is not None:
             return []
         if self._out_of_time:
             return self.stop()
@@ -309,40 +305,82 @@ class RunDriver:
         if self.testing:
             return []  # its verdict may be the pass
         self._leg_ended(search)
-        proposal = search.next(run, self._now_s) if run.state != "failed" else None
+        proposal = self._next(search) if run.state != RunState.FAILED else None
         if proposal is None:
-            self._search = None
+            self._end_search()
             return []
         if proposal.model != search.loaded:
             self._proposal = proposal
             return [Load(search.ladder[proposal.model].choice)]
         return self._follow(proposal)
 
+    def _write_owed(self) -> list[Effect]:
+        """Without a search: one part after another of what an earlier end has cut off."""
+        if self.run.state == RunState.FAILED:
+            self._owed = []
+        if not self._owed or not self.run.ended:
+            return []
+        part = self._owed.pop(0)
+        return self._reopen(part.request, part.origin)
+
+    def _end_search(self) -> None:
+        """What it still owes is not asked for either; a run that does not search goes on with that."""
+        if self._search is not None:
+            self._search, self._owed = None, []
+
+    @property
+    def _can_add(self) -> bool:
+        """The engine gives what is added the numbers behind those of the leg; others must not have them."""
+        return max(self._leg_numbers) == max(self.run.candidates)
+
     def _refill(self, search: Search) -> list[Effect]:
-        if self.run.state == "stopping":
+        if self.run.state == RunState.STOPPING or self._owed or not self._can_add:
             return []
         own = self._of_this_leg()
-        count = search.refill(self.run, self._now_s - self._leg_began_s, sum(c.ended for c in own))
-        if not count:
-            return []
-        request = replace(self.legs[-1].request, candidates=count, first_candidate=max(self.run.candidates) + 1)
-        self.run.expect(request, search.current)
-        return [Add(self.run.name, count)]
+        origins = search.refill(self.run, self._now_s - self._leg_began_s, sum(c.ended for c in own))
+        effects: list[Effect] = []
+        for origin, alike in groupby(origins):
+            effects.append(self._join(search, origin, len(list(alike))))
+        self._keep_decisions()
+        return effects
+
+    def _join(self, search: Search, origin: Origin, count: int) -> Add:
+        """Further candidates share the prompt of those that are being written."""
+        first = max(self.run.candidates) + 1
+        openings = openings_of(self.run, dict.fromkeys(range(first, first + count), origin))
+        request = replace(self.legs[-1].request, candidates=count, first_candidate=first, openings=openings)
+        self.run.expect(request, origin)
+        self._leg_numbers |= set(request.numbers)
+        search.join(self.run, origin, request, self._now_s)
+        return Add(self.run.name, count, openings.get(first, ()))
 
     def _of_this_leg(self) -> list[Candidate]:
-        first = self.legs[-1].request.first_candidate
-        return [candidate for number, candidate in self.run.candidates.items() if number >= first]
+        return [candidate for number, candidate in self.run.candidates.items() if number in self._leg_numbers]
 
     def _leg_ended(self, search: Search) -> None:
         """What was asked for when the engine was just done never began: another leg takes these numbers."""
-        own = self._of_this_leg()
-        lost = [c.number for c in own if c.started_s is None and c.stop_reason == "cancelled"]
-        self.run.withdraw(lost)
-        search.leg_ended(self._now_s - self._leg_began_s, len(own) - len(lost))
+        if self._leg_open:
+            self._leg_open = False
+            lost = [number for number in self.run.never_began() if number in self._leg_numbers]
+            self.run.withdraw(lost)
+            search.withdraw(lost)
+            search.leg_ended(self._now_s - self._leg_began_s, len(self._of_this_leg()))
+
+    def _next(self, search: Search) -> Proposal | None:
+        """What an earlier end has cut off comes before anything new."""
+        if not self._owed:
+            return search.next(self.run, self._now_s)
+        part = self._owed.pop(0)
+        return search.again(part.origin, part.request, self._now_s)
 
     def _follow(self, proposal: Proposal) -> list[Effect]:
-        self.run.reopen(proposal.request, proposal.origin)
-        return self._generate(proposal.request)
+        return self._reopen(proposal.request, proposal.origin, proposal.origins)
+
+    def _reopen(self, request: Request, origin: Origin, others: Mapping[int, Origin] = NO_OTHERS) -> list[Effect]:
+        self.run.reopen(request, origin, others)
+        for part in self._owed:  # they wait for their turn
+            self.run.expect(part.request, part.origin)
+        return self._generate(request)
 
     def _model_answered(self, event: Ready | LoadFailed) -> list[Effect]:
         """The model of a proposal is there, or another arm has to do without it."""
@@ -354,22 +392,11 @@ class RunDriver:
             self.run.provenance = replace(self.run.provenance, choice=search.ladder[proposal.model].choice, ready=event)
             return self._follow(proposal)
         search.give_up_model(proposal.model)
-        again = search.next(self.run, self._now_s)
+        if proposal.request.first_candidate in self.run.candidates:  # it was owed, and another model can write it
+            self._owed.insert(0, Owed(proposal.origin, proposal.request))
+        again = self._next(search) if search.ladder else None
         if again is None:
-            self._search = None
+            self._end_search()
             return []
         self._proposal = again  # the engine may have let go of what was loaded before
         return [Load(search.ladder[again.model].choice)]
-
-
-def objection(tests: str) -> str:
-    """Why these tests cannot be used, in a sentence; empty when they can."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a "\d" in somebody's tests
-            parse(tests)
-    except BrokenTests as error:
-        return str(error)
-    except RecursionError:
-        return "Your tests are nested too deeply."
-    return ""

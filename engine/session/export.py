@@ -52,6 +52,13 @@ class NotOurs(BasslineError):
         self.path = path
 
 
+class Changed(BasslineError):
+    """The file that was to be replaced is not the one that was read."""
+
+    def __init__(self, path: Path):
+        super().__init__(f"{path} has changed since it was read, so it is not replaced.")
+
+
 class CannotSave(BasslineError):
     """The system refused; whatever was there before is untouched."""
 
@@ -81,6 +88,32 @@ def save(path: Path, text: str, overwrite: bool = False) -> Path:
         finally:
             beside.unlink(missing_ok=True)
     return path
+
+
+def check_file(path: Path) -> None:
+    """Raise what ``replace_file`` would raise where one may not write, before a long run rather than after it."""
+    target = path.resolve()
+    with _sentences(target):
+        if not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        trial = target.parent / f".{secrets.token_hex(4)}.tmp"
+        trial.touch(exist_ok=False)
+        trial.unlink()
+
+
+def replace_file(path: Path, before: bytes, text: str) -> Path:
+    """Write ``text`` in the place of the file at ``path``, which was read as ``before``, and return the path.
+
+    Whole or not at all. Raises Changed when it says something else by now, and CannotSave.
+    """
+    with _sentences(path):
+        try:
+            now = path.read_bytes()
+        except FileNotFoundError:
+            raise Changed(path) from None
+    if now != before:
+        raise Changed(path)
+    return save(path, text, overwrite=True)
 
 
 def check_folder(folder: Path, overwrite: bool = False, tests: bool = True) -> None:

@@ -8,23 +8,25 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
 
-from engine.contract import BasslineError
+from engine.contract import BasslineError, RunOutcome
+from engine.contract.states import FINISHED
 from engine.session import paths, schema
 from engine.session.record import Row, StoredRun, kept
+from engine.session.states import OVER, RunState
 
 UNDO_S = 30.0
 _BUSY_S = 5.0
 _RUN_BITS = 20  # a row of ``words`` has the number run << 20 | candidate; candidate 0 is the prompt
 _LONGEST_SEARCH = 200
+_LARGEST_ID = 2**63 - 1
 _ENDED_EARLY = "Bassline ended before this run did; what there was by then is here."
-_OVER = ("finished", "stopped", "failed")
 
 
 class HistoryUnavailable(BasslineError):
@@ -110,6 +112,13 @@ class Journal:
         if code:
             self._index(id, row["number"], code)
 
+    def drop(self, id: int, numbers: Iterable[int]) -> None:
+        """These candidates never began, and are none of the run's."""
+        with _sentences(self.path):
+            for number in numbers:
+                self._db.execute("DELETE FROM candidates WHERE run = ? AND number = ?", (id, number))
+                self._db.execute("DELETE FROM words WHERE rowid = ?", (id << _RUN_BITS | number,))
+
     def claim(self, id: int) -> None:
         """This process goes on with the run."""
         self.update(id, {"owner": _this_process()})
@@ -131,7 +140,7 @@ class Journal:
                 self._db.execute("DELETE FROM words WHERE rowid BETWEEN ? AND ?", (first, first + (1 << _RUN_BITS) - 1))
 
     def _index(self, id: int, number: int, text: str) -> None:
-        folded = text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ").casefold()
+        folded = _as_kept(text)
         row = id << _RUN_BITS | number
         with _sentences(self.path):
             self._db.execute("DELETE FROM words WHERE rowid = ?", (row,))
@@ -142,31 +151,39 @@ class Journal:
     def entries(self, search: str = "", limit: int = 200) -> list[HistoryEntry]:
         """Newest first: the runs whose prompt or code hold every word of ``search``, letter case aside."""
         with _sentences(self.path):
-            found = self._find(search[:_LONGEST_SEARCH].casefold().split())
+            found = self._find(_as_kept(search[:_LONGEST_SEARCH]).split())
             within = "" if found is None else f" AND id IN ({', '.join(map(str, found)) or 'NULL'})"
-            return self._entries(f"deleted IS NULL{within} ORDER BY id DESC LIMIT {int(limit)}")
+            return self._entries(f"deleted IS NULL{within} ORDER BY id DESC LIMIT {min(limit, _LARGEST_ID)}")
 
     def unfinished(self) -> list[HistoryEntry]:
         """Runs that were going on when their process died, newest first."""
         with _sentences(self.path):
-            over = ", ".join(f"'{state}'" for state in _OVER)
             owners = self._db.execute(
-                f"SELECT id, owner FROM runs WHERE state NOT IN ({over}) AND deleted IS NULL"
+                f"SELECT id, owner FROM runs WHERE state NOT IN ({_listed(OVER)}) AND deleted IS NULL"
             ).fetchall()
             dead = [str(id) for id, owner in owners if not _lives(owner)]
             return self._entries(f"id IN ({', '.join(dead) or 'NULL'}) ORDER BY id DESC")
+
+    def is_open(self, id: int) -> bool:
+        """Whether a process that still lives, this one or another, is going on with the run."""
+        with _sentences(self.path):
+            row = self._db.execute(
+                f"SELECT owner FROM runs WHERE id = ? AND state NOT IN ({_listed(OVER)})", (id,)
+            ).fetchone()
+        return row is not None and _lives(row[0])
 
     def end_unfinished(self) -> list[HistoryEntry]:
         """Runs that a dead process left behind are over now, and stopped. Gives them, newest first."""
         left = self.unfinished()
         for entry in left:
-            self.update(entry.id, {"state": "stopped", "outcome": "stopped", "reason": _ENDED_EARLY})
+            self.update(entry.id, {"state": RunState.STOPPED, "outcome": RunOutcome.STOPPED, "reason": _ENDED_EARLY})
         return left
 
     def load(self, id: int) -> StoredRun:
         """Raises NotInHistory and HistoryUnavailable."""
         with _sentences(self.path):
-            row = self._db.execute("SELECT * FROM runs WHERE id = ? AND deleted IS NULL", (id,)).fetchone()
+            known = "SELECT * FROM runs WHERE id = ? AND deleted IS NULL"
+            row = self._db.execute(known, (id,)).fetchone() if id <= _LARGEST_ID else None
             if row is None:
                 raise NotInHistory(f"There is no run {id} in the history; `history` lists those there are.")
             candidates = self._db.execute("SELECT * FROM candidates WHERE run = ? ORDER BY number", (id,)).fetchall()
@@ -174,7 +191,7 @@ class Journal:
 
     def _entries(self, condition: str) -> list[HistoryEntry]:
         rows = self._db.execute(
-            "SELECT id, title, began, count(number), count(number) FILTER (WHERE c.state IN ('done', 'cut')),"
+            f"SELECT id, title, began, count(number), count(number) FILTER (WHERE c.state IN ({_listed(FINISHED)})),"
             " count(report), coalesce(sum(passed), 0), runs.state"
             " FROM (SELECT * FROM runs WHERE " + condition + ") AS runs"
             " LEFT JOIN candidates AS c ON c.run = id GROUP BY id ORDER BY id DESC"
@@ -195,6 +212,15 @@ class Journal:
             here = {row[0] >> _RUN_BITS for row in rows}
             found = here if found is None else found & here
         return found
+
+
+def _as_kept(text: str) -> str:
+    """As words are kept and looked for: letter case aside, and nothing in it that a database does not take."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", " ").casefold()
+
+
+def _listed(states: Iterable[str]) -> str:
+    return ", ".join(f"'{state}'" for state in sorted(states))
 
 
 def _this_process() -> str:

@@ -26,6 +26,22 @@ def ladder(choice: ModelChoice, rows: Iterable[ListedModel] | None = None) -> li
     return [_model(row, replace(choice, model=row.name if at else choice.model), first) for at, row in enumerate(steps)]
 
 
+def stand_in(choice: ModelChoice, rows: Iterable[ListedModel] | None = None) -> ListedModel | None:
+    """A smaller model of the catalog that can be used while the one of ``choice`` is downloaded.
+
+    The largest one that is here; where none is, the largest that takes at most half as long to download. None for a
+    model that is here already, and for one that is not in the catalog. Reads the disk; nothing is fetched.
+    """
+    rows = list(listed(precision=choice.precision) if rows is None else rows)
+    wanted = next((row for row in rows if _is(row, choice)), None)
+    if choice.server or wanted is None or wanted.here:
+        return None
+    smaller = [row for row in rows if row.source == "Catalog" and row.fits and row.parameters < wanted.parameters]
+    here = [row for row in smaller if row.here]
+    soon = [row for row in smaller if row.download_bytes <= wanted.download_bytes / 2]
+    return max(here or soon, key=lambda row: row.parameters, default=None)
+
+
 def _is(row: ListedModel, choice: ModelChoice) -> bool:
     return row.default if choice.model == ModelChoice.model else row.name == choice.model
 

@@ -1,4 +1,4 @@
-"""What a run was made with, for whoever wants to make it again."""
+"""The versions and models that a run was made with, so that it can be reproduced."""
 
 import functools
 import platform

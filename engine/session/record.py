@@ -6,17 +6,19 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from engine.contract import Metrics, ModelChoice, Ready, Request
+from engine.contract import CandidateState, Metrics, ModelChoice, Ready, Request, RunOutcome, StopReason
+from engine.contract.states import ENDED
 from engine.contract.wire import part_from_json, part_to_json
 from engine.runner.report import Report
 from engine.session.candidate import ONCE, Candidate, Origin, around
 from engine.session.provenance import Provenance
 from engine.session.run import Run
+from engine.session.states import RunState, TestState
 
 Row = dict[str, Any]
 _TITLE = 200  # characters
 
-_COUNTS = ("tokens", "proposed", "accepted", "mean_logprob", "stop_reason", "started_s", "finished_s")
+_COUNTS = ("tokens", "proposed", "accepted", "mean_logprob", "started_s", "finished_s")
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ def candidate_row(candidate: Candidate) -> Row:
         "text": _bytes(candidate.text),
         "report": json.dumps(candidate.report.to_dict()) if candidate.report else None,
         "passed": candidate.passed,
+        "stop_reason": candidate.stop_reason,
         "origin": None if candidate.origin == ONCE else json.dumps(asdict(candidate.origin)),
         **{name: getattr(candidate, name) for name in _COUNTS},
     }
@@ -81,7 +84,7 @@ def kept(row: Mapping[str, Any], candidates: list[Mapping[str, Any]]) -> StoredR
         f"history-{row['id']}", request, _text(row["tests"]), (_candidate(one, request) for one in candidates)
     )
     if row["outcome"]:
-        run.state, run.outcome = row["state"], row["outcome"]
+        run.state, run.outcome = RunState(row["state"]), RunOutcome(row["outcome"])
     run.reason, run.details = row["reason"], row["details"]
     run.metrics = part_from_json(row["metrics"], Metrics) if row["metrics"] else None
     run.prompt_tokens = run.prompt_done = row["prompt_tokens"]
@@ -96,9 +99,9 @@ def kept(row: Mapping[str, Any], candidates: list[Mapping[str, Any]]) -> StoredR
 
 
 def _candidate(row: Mapping[str, Any], request: Request) -> Candidate:
-    state, reason = row["state"], row["stop_reason"]
-    if state in ("queued", "running"):
-        state, reason = "stopped", "cancelled"
+    state, reason = CandidateState(row["state"]), StopReason(row["stop_reason"])
+    if state not in ENDED:
+        state, reason = CandidateState.STOPPED, StopReason.CANCELLED
     counts = {name: row[name] for name in _COUNTS}
     origin = Origin(**json.loads(row["origin"])) if row["origin"] else ONCE
     whole = ("", "") if origin.of else around(request)  # a correction is a chat about the code, and whole itself
@@ -106,7 +109,7 @@ def _candidate(row: Mapping[str, Any], request: Request) -> Candidate:
     candidate.state, candidate.stop_reason = state, reason
     if row["report"]:
         candidate.report = Report.from_dict(json.loads(row["report"]))
-        candidate.test_state = row["test_state"]
+        candidate.test_state = TestState(row["test_state"])
         candidate.tests_done = candidate.tests_total = len(candidate.report.tests)
     candidate.end(_text(row["text"]))
     return candidate

@@ -45,6 +45,7 @@ class _Changes:
     row: Row
     candidates: Sequence[Candidate]
     prompt: str
+    gone: Sequence[int] = ()  # numbers that the run has no longer
 
     def __call__(self, journal: Journal) -> None:
         if self.noted.id is None and not self.row:
@@ -53,6 +54,7 @@ class _Changes:
             self.noted.id = journal.add(self.noted.first | self.row, self.prompt)
         elif self.row:
             journal.update(self.noted.id, self.row)
+        journal.drop(self.noted.id, self.gone)
         for candidate in self.candidates:
             journal.put(self.noted.id, candidate_row(candidate), candidate.code if candidate.ended else "")
 
@@ -98,15 +100,18 @@ class Recorder:
         text_is_due = self._clock() - noted.text_at >= TEXT_EVERY_S
         news = [c for n, c in run.candidates.items() if _news(noted.candidates.get(n), _mark(c), text_is_due)]
         mark = _run_mark(run)
-        if not news and mark == noted.run:
+        gone = [number for number in noted.candidates if number not in run.candidates]
+        if not news and not gone and mark == noted.run:
             return
         if text_is_due:
             noted.text_at = self._clock()
         row = run_row(run) if mark != noted.run else {}
         noted.run = mark
+        for number in gone:
+            del noted.candidates[number]
         noted.candidates |= {candidate.number: _mark(candidate) for candidate in news}
         frozen = [replace(candidate, _pieces=[candidate.text]) for candidate in news]
-        self._jobs.put(_Changes(noted, row, frozen, run.request.prompt))
+        self._jobs.put(_Changes(noted, row, frozen, run.request.prompt, gone))
 
     def keeps(self, run: Run) -> bool:
         """Whether it was begun or resumed here."""

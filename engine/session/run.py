@@ -5,62 +5,66 @@ in which they arrive, and asks it what to do next. Times are seconds since the r
 """
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from engine.contract import (
     CandidateFinished,
+    CandidateState,
     Event,
     Metrics,
     PromptProgress,
     Request,
     RunFinished,
+    RunOutcome,
     RunStarted,
     StepDone,
+    StopReason,
     TextAdded,
 )
 from engine.contract.request import MAX_CANDIDATES
+from engine.contract.states import LEFT_BY, STATE_AFTER
 from engine.elicitation.elicitation import Standing
 from engine.runner.report import Report
+from engine.runner.verdicts import Verdict
 from engine.selection.grouping import Fingerprint, Likeness, first_alike, groups, same_failure
 from engine.selection.ranking import RankedCandidate, rank
 from engine.selection.variety import offer_of_heat
 from engine.session.candidate import ONCE, Candidate, Origin, around, as_dict, test_state
 from engine.session.provenance import Provenance
+from engine.session.states import IN_TEST, OVER, RunState, TestState
 
-_OUTCOMES = {
-    "finished": "finished",
-    "budget": "finished",
-    "stopped": "stopped",
-    "refused": "failed",
-    "failed": "failed",
+NO_OTHERS: Mapping[int, Origin] = MappingProxyType({})
+_STATES = {
+    RunOutcome.FINISHED: RunState.FINISHED,
+    RunOutcome.BUDGET: RunState.FINISHED,
+    RunOutcome.STOPPED: RunState.STOPPED,
+    RunOutcome.REFUSED: RunState.FAILED,
+    RunOutcome.FAILED: RunState.FAILED,
 }
-IN_TEST = ("queued", "running")
+# Of candidates that never began: after a finish, they were asked for when the last of the others had just ended.
+_LEFT_OVER = {**LEFT_BY, RunOutcome.FINISHED: StopReason.CANCELLED}
 _test_numbers = itertools.count(1)  # a test that was cancelled and one that follows it are never taken for each other
 _METRICS = (
     *("steps", "device", "precision", "drafter", "policy", "acceptance"),
-    *("plain_step_share", "mean_draft_length", "speedup", "width"),
+    *("plain_step_share", "mean_draft_length", "speedup", "width", "tokens_read"),
 )
-_LEFT_OVER = {
-    "stopped": ("stopped", "cancelled"),
-    "budget": ("cut", "budget"),
-    "finished": ("stopped", "cancelled"),  # asked for when the last of the others had just ended
-}
 
 
 class Run:
     """The state of one run.
 
-    ``state``: waiting, reading prompt, generating, stopping, finished, stopped or failed. ``outcome``, ``reason``
-    and ``details`` are those of the engine's RunFinished. ``provenance`` is for whoever starts the run to set.
+    ``outcome``, ``reason`` and ``details`` are those of the engine's RunFinished. ``provenance`` is for whoever starts
+    the run to set.
     """
 
     def __init__(self, name: str, request: Request, tests: str = ""):
         self.name, self.request, self.tests = name, request, tests
         self.provenance = Provenance()
-        self.state = "waiting"
-        self.outcome = self.reason = self.details = ""
+        self.state, self.outcome = RunState.WAITING, RunOutcome.NONE
+        self.reason = self.details = ""
         self.candidates = {n: Candidate(n, request.seed, around=around(request)) for n in request.numbers}
         self.prompt_tokens = self.prompt_done = 0
         self.totals: StepDone | None = None
@@ -76,17 +80,15 @@ class Run:
     def restored(cls, name: str, request: Request, tests: str, candidates: Iterable[Candidate]) -> "Run":
         """A run of the past that has ended, from what was kept of it; who is like whom is found again."""
         run = cls(name, request, tests)
-        run.state = "stopped"
+        run.state = RunState.STOPPED
         run.candidates = {candidate.number: candidate for candidate in candidates}
-        for candidate in sorted(run.candidates.values(), key=lambda c: (c.finished_s is None, c.finished_s or 0.0)):
-            run._take_code(candidate)
-        run._compare_failures()
+        run._compare_all()
         return run
 
     @property
     def ended(self) -> bool:
         """The engine has said its last word; tests may still go on."""
-        return self.state in ("finished", "stopped", "failed")
+        return self.state in OVER
 
     @property
     def tested(self) -> bool:
@@ -103,17 +105,17 @@ class Run:
         match event:
             case RunStarted():
                 self.prompt_tokens = event.prompt_tokens
-                self._advance("reading prompt")
+                self._advance(RunState.READING_PROMPT)
                 for number in event.candidates:
                     self._candidate(number)
             case PromptProgress():
                 self.prompt_done, self.prompt_tokens = event.done, event.total
-                self._advance("reading prompt")
+                self._advance(RunState.READING_PROMPT)
             case TextAdded():
-                self._advance("generating")
+                self._advance(RunState.GENERATING)
                 self._text_added(event)
             case StepDone():
-                self._advance("generating")
+                self._advance(RunState.GENERATING)
                 self.totals = event
             case CandidateFinished():
                 self._candidate_finished(event)
@@ -123,10 +125,10 @@ class Run:
     def stop(self) -> None:
         """The user asked for an end; the run is over when the engine says so."""
         if not self.ended:
-            self.state = "stopping"
+            self.state = RunState.STOPPING
 
-    def _advance(self, state: str) -> None:
-        if self.state != "stopping":
+    def _advance(self, state: RunState) -> None:
+        if self.state != RunState.STOPPING:
             self.state = state
 
     def _candidate(self, number: int) -> Candidate:
@@ -139,7 +141,7 @@ class Run:
         if candidate.ended:
             return
         if candidate.started_s is None:
-            candidate.state, candidate.started_s = "running", event.at_s
+            candidate.state, candidate.started_s = CandidateState.RUNNING, event.at_s
         candidate.tokens = event.tokens
         candidate.add(event.text)
 
@@ -152,8 +154,16 @@ class Run:
         self._take_code(candidate)
 
     def _take_code(self, candidate: Candidate) -> None:
-        if candidate.state != "failed" and candidate.code.strip():
+        if candidate.state != CandidateState.FAILED and candidate.code.strip():
             self._compare(candidate)
+
+    def _compare_all(self) -> None:
+        """Find out again who is like whom, in the order in which they finished."""
+        self._fingerprints.clear()
+        for candidate in sorted(self.candidates.values(), key=lambda c: (c.finished_s is None, c.finished_s or 0.0)):
+            candidate.same_as, candidate.fails_like, candidate.group = None, None, 0
+            self._take_code(candidate)
+        self._compare_failures()
 
     def _compare(self, candidate: Candidate) -> None:
         """Find an earlier candidate that says the same; one with the very same code lends its verdict."""
@@ -167,11 +177,12 @@ class Run:
             candidate.tests_done, candidate.tests_total = twin.tests_done, twin.tests_total
 
     def _finish(self, event: RunFinished) -> None:
-        self.state, self.outcome = _OUTCOMES[event.outcome], event.outcome
+        self.state, self.outcome = _STATES[event.outcome], event.outcome
         self.metrics, self.reason, self.details = event.metrics, event.reason, event.details
         for candidate in self.candidates.values():
             if not candidate.ended:  # the run ended before this one began, or was refused altogether
-                candidate.state, candidate.stop_reason = _LEFT_OVER.get(event.outcome, ("failed", "error"))
+                candidate.stop_reason = _LEFT_OVER[event.outcome]
+                candidate.state = STATE_AFTER[candidate.stop_reason]
                 candidate.end(candidate.text)
 
     # Going on.
@@ -184,18 +195,38 @@ class Run:
         """
         return replace(self.request, candidates=count, first_candidate=max(self.candidates, default=0) + 1)
 
-    def reopen(self, request: Request, origin: Origin = ONCE) -> None:
+    def reopen(self, request: Request, origin: Origin = ONCE, others: Mapping[int, Origin] = NO_OTHERS) -> None:
         """A run that has ended goes on with ``request``, as ``more`` gave it. What there is stays, whatever happens."""
         assert self.ended, "a run that goes on takes further candidates by Add"
-        self.state = "waiting"
-        self.outcome = self.reason = self.details = ""
-        self.expect(request, origin)
+        self.state, self.outcome = RunState.WAITING, RunOutcome.NONE
+        self.reason = self.details = ""
+        self.expect(request, origin, others)
 
-    def expect(self, request: Request, origin: Origin = ONCE) -> None:
-        """Further candidates, as ``more`` gave them, are queued from now on; the engine takes them up when it can."""
+    def expect(self, request: Request, origin: Origin = ONCE, others: Mapping[int, Origin] = NO_OTHERS) -> None:
+        """Further candidates, as ``more`` gave them, are queued from now on; the engine takes them up when it can.
+
+        ``others``: those that come from elsewhere than ``origin``, by number.
+        """
         for number in request.numbers:
-            self.candidates[number] = Candidate(number, request.seed, around=around(request), origin=origin)
+            own = others.get(number, origin)
+            self.candidates[number] = Candidate(number, request.seed, around=around(request), origin=own)
         self.request = replace(self.request, candidates=min(len(self.candidates), MAX_CANDIDATES))
+
+    def retake(self, request: Request) -> None:
+        """The candidates of ``request`` were not written to their end: nothing of them counts until they are."""
+        for number in request.numbers:
+            again = Candidate(number, request.seed, around=around(request), origin=self.candidates[number].origin)
+            again.state, again.stop_reason = CandidateState.STOPPED, StopReason.CANCELLED
+            self.candidates[number] = again
+        self._compare_all()
+
+    def never_began(self) -> list[int]:
+        """Candidates that were asked for when the run was ended, and of which nothing was written."""
+        return [
+            number
+            for number, c in self.candidates.items()
+            if c.started_s is None and c.stop_reason == StopReason.CANCELLED and not c.text
+        ]
 
     def withdraw(self, numbers: Iterable[int]) -> None:
         """These were expected, and never began."""
@@ -213,7 +244,7 @@ class Run:
         left = self.forget_queued_tests()
         self.tests, self.first_passing_s = tests, None
         for candidate in self.candidates.values():
-            candidate.report, candidate.test_state, candidate.fails_like = None, "not run", None
+            candidate.report, candidate.test_state, candidate.fails_like = None, TestState.NOT_RUN, None
             candidate.tests_done = candidate.tests_total = 0
         return left
 
@@ -227,7 +258,7 @@ class Run:
         return [
             number
             for number, candidate in self.candidates.items()
-            if candidate.test_state == "not run"
+            if candidate.test_state == TestState.NOT_RUN
             and number in self._fingerprints
             and not (candidate.same_as and candidate.same_as.exact)
         ]
@@ -235,7 +266,7 @@ class Run:
     def queue_test(self, number: int) -> str:
         """Mark as handed over; the name to give the test, which ``number_of`` reads."""
         for candidate in self._sharing(number):
-            candidate.test_state, candidate.report, candidate.tests_done = "queued", None, 0
+            candidate.test_state, candidate.report, candidate.tests_done = TestState.QUEUED, None, 0
         name = f"{self.name}/{number}/{next(_test_numbers)}"
         self._tests_on_their_way[name] = number
         return name
@@ -247,7 +278,8 @@ class Run:
     def test_progress(self, number: int, done: int, total: int) -> None:
         for candidate in self._sharing(number):
             if candidate.test_state in IN_TEST:  # progress may arrive after the verdict
-                candidate.test_state, candidate.tests_done, candidate.tests_total = "running", done, total
+                candidate.test_state = TestState.RUNNING
+                candidate.tests_done, candidate.tests_total = done, total
 
     def record(self, number: int, report: Report, at_s: float) -> None:
         """Take in a verdict, ``at_s`` seconds after the run started. The last one counts."""
@@ -255,7 +287,7 @@ class Run:
             candidate.report, candidate.test_state = report, test_state(report)
             candidate.tests_done = candidate.tests_total = len(report.tests)
         self._compare_failures()
-        if report.verdict == "pass" and (self.first_passing_s is None or at_s < self.first_passing_s):
+        if report.verdict == Verdict.PASS and (self.first_passing_s is None or at_s < self.first_passing_s):
             self.first_passing_s = at_s
 
     def forget_queued_tests(self) -> list[str]:
@@ -264,7 +296,7 @@ class Run:
         self._tests_on_their_way.clear()
         for candidate in self.candidates.values():
             if candidate.test_state in IN_TEST:
-                candidate.test_state, candidate.tests_done = "not run", 0
+                candidate.test_state, candidate.tests_done = TestState.NOT_RUN, 0
         return names
 
     def _sharing(self, number: int) -> list[Candidate]:

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -48,6 +49,7 @@ def _search(db: sqlite3.Connection) -> None:
     db.execute("ALTER TABLE candidates ADD COLUMN origin TEXT")
 
 
+_PAUSE_S = 0.005
 # The n-th makes version n of version n - 1. Never change one that was released; add another.
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _search)
 
@@ -61,7 +63,8 @@ def connect(path: Path, busy_s: float, check: bool = False) -> sqlite3.Connectio
     db = sqlite3.connect(path, timeout=busy_s, isolation_level=None)
     try:
         db.row_factory = sqlite3.Row
-        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+        _write_ahead(db, busy_s)
+        for pragma in ("synchronous = NORMAL", "foreign_keys = ON"):
             db.execute(f"PRAGMA {pragma}")
         _bring_up_to_date(db)
         if check and (found := db.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok":
@@ -76,6 +79,19 @@ def connect(path: Path, busy_s: float, check: bool = False) -> sqlite3.Connectio
         db.close()
         raise
     return db
+
+
+def _write_ahead(db: sqlite3.Connection, busy_s: float) -> None:
+    """SQLite does not always wait for its lock here, whatever the timeout: a new file may be opened twice at once."""
+    until = time.monotonic() + busy_s
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+        time.sleep(_PAUSE_S)
 
 
 def set_aside(path: Path) -> Path:

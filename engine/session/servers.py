@@ -59,6 +59,9 @@ class Server:
     def __post_init__(self) -> None:
         if self.name and not _NAME.fullmatch(self.name):
             raise BadServer(f"A server's name is made of letters, digits, dots and dashes, not {self.name!r}.")
+        for text in (self.address, self.model, self.ca_file, self.proxy):
+            if any("\ud800" <= character <= "\udfff" for character in text):  # bytes of a shell that are no text
+                raise BadServer("A server's address, model, proxy and file are text in UTF-8; write it once more.")
         object.__setattr__(self, "address", full_address(self.address))
         if self.proxy:
             _checked(self.proxy, "proxy", ("http", "https"))
@@ -123,6 +126,8 @@ def servers() -> list[Server]:
         text = _file().read_text(encoding="utf-8")
     except FileNotFoundError:
         return []
+    except UnicodeDecodeError as error:
+        raise BadServer(f"{_file()} cannot be read; repair it, or delete it to start over.") from error
     try:
         entries = tomllib.loads(text).get("server", [])
         return sorted(cattrs.structure(entries, list[Server]), key=lambda server: server.name)

@@ -1,6 +1,6 @@
-"""What a user has chosen for good: one TOML file, written whole or not at all, shared by window and command line.
+"""The user's settings: one TOML file, written whole or not at all, shared by window and command line.
 
-Keys that this release does not know stay where they are. A value that cannot be is passed over with a sentence, and a
+Keys that this release does not know stay in the file. An invalid value is ignored, with a sentence that says so, and a
 file that cannot be read is set aside, never thrown away.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 import tomli_w
 
 from engine.contract import BadRequest, Request, Sampling
-from engine.contract.request import MAX_CANDIDATES
+from engine.contract.parameters import CANDIDATES
 from engine.session import paths
 from engine.session.export import save
 
@@ -49,8 +49,7 @@ class Settings:
             raise BadRequest(f"Theme {self.theme!r} is not known; choose one of {', '.join(THEMES)}.")
         if self.font_size and not FONT_SIZES[0] <= self.font_size <= FONT_SIZES[1]:
             raise BadRequest(f"The font size must be 0 (the system's) or {FONT_SIZES[0]} to {FONT_SIZES[1]} points.")
-        if not 1 <= self.candidates <= MAX_CANDIDATES:
-            raise BadRequest(f"The number of candidates must be between 1 and {MAX_CANDIDATES}.")
+        CANDIDATES.check(self.candidates)
 
 
 @dataclass(frozen=True)

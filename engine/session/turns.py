@@ -42,6 +42,7 @@ def follow_up(run: Run, number: int, prompt: str, seed: int | None = None) -> Re
         suffix="",
         turns=turns,
         overrides={},
+        openings={},
         first_candidate=1,
     )
 
@@ -60,12 +61,18 @@ def fix(run: Run, number: int, seed: int | None = None) -> Request:
 
     Only the code is handed on, not the prose around it: it is what the test ran.
     """
+    answer, asked = correction(run, number)
+    request = follow_up(run, number, asked.text, seed)
+    return replace(request, turns=(*request.turns[:-1], answer))
+
+
+def correction(run: Run, number: int) -> tuple[Turn, Turn]:
+    """What a correction goes on from behind the prompt: the answer's code, and the failing test. Raises BadRequest."""
     candidate = _answered(run, number)
     if sentence := can_fix(candidate):
         raise BadRequest(sentence)
-    request = follow_up(run, number, _FIX.format(reason=fenced(_shortened(candidate.why))), seed)
-    *earlier, _answer = request.turns
-    return replace(request, turns=(*earlier, Turn("assistant", _code(candidate))))
+    asked = _FIX.format(reason=fenced(_shortened(candidate.why)))
+    return Turn("assistant", _code(candidate)), Turn("user", asked)
 
 
 def _answered(run: Run, number: int) -> Candidate:

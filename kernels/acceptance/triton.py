@@ -1,6 +1,6 @@
 """From the target's logits to accepted counts, next tokens and log-probabilities, without leaving the device.
 
-The twin of ``engine.sampler.sampling`` and ``torch.py`` together. The vocabulary is read three times in wide, even
+``engine.sampler.sampling`` and ``torch.py`` together are its twin. The vocabulary is read three times in wide, even
 chunks: for its sums, to count what may still be drawn, and to list that. Only the list, mostly a few hundred ids, is
 then searched: thresholds of top-k and top-p are bisected over the bits of a float, so nothing is sorted and ties stay
 whole, as in the twin. Noise is that of ``kernels.philox``: the uniform bits are the same on every device.

@@ -1,9 +1,9 @@
 """Bifurcated attention for packed ragged rows on the device: one launch over all keys, one small reduction.
 
-The twin of ``torch.packed_attention``, with the same arguments. The grid holds two kinds of programs side by side: a
-*prompt* program takes a tile of all rows' queries against a stretch of the shared prompt, a *suffix* program a tile of
-one row's queries against a stretch of its own slab. Each leaves its stretch's output and log-sum-exp; the reduction
-joins them. Stretches are cut along the keys so that few queries still fill the chip.
+``torch.packed_attention`` is its twin, with the same arguments. The grid holds two kinds of programs side by side: a
+*prompt* program takes a tile of all rows' queries against a range of the shared prompt, a *suffix* program a tile of
+one row's queries against a range of its own slab. Each writes the output and log-sum-exp of its range; the reduction
+combines them. The keys are split into ranges so that a few queries still fill the chip.
 
 All lengths (prompt, rows, positions) are read on the device and nothing is copied to the host: a captured graph serves
 every length. Only Python integers shape the launch, and all of those are in ``Tiling`` and in the tensors' sizes.

@@ -1,4 +1,4 @@
-"""The loops of ``rms_norm`` and ``silu``, written for LLVM. Each row for itself, to the bit."""
+"""The loops of ``rms_norm`` and ``silu``, written for LLVM. A row's bits depend on that row alone."""
 
 from llvmlite import ir
 

@@ -1,4 +1,4 @@
-"""What choosing a token needs to know of a whole row of logits, from one look at it."""
+"""Statistics of a whole row of logits that choosing a token needs: sums of exponentials, and maxima."""
 
 from torch import Tensor
 

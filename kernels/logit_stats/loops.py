@@ -1,4 +1,4 @@
-"""The loop of the survey, written for LLVM. Each row for itself, to the bit."""
+"""The loop of the logit statistics, written for LLVM. A row's bits depend on that row alone."""
 
 from llvmlite import ir
 
@@ -11,12 +11,12 @@ _NOTHING = constant(float("-inf"))
 
 
 def logit_stats_module() -> ir.Module:
-    """With ``survey(logits, factors, maxima, sums, rows, width, apart, pieces)``; ``apart``: floats from one row of the
-    logits to the next; ``sums`` ``[3, rows]``: the largest, and the sums of exp of what is less than it, as it is and
-    multiplied."""
-    module = ir.Module("survey")
+    """With ``logit_stats(logits, factors, maxima, sums, rows, width, apart, pieces)``; ``apart``: floats from one row
+    of the logits to the next; ``sums`` ``[3, rows]``: the largest, and the sums of exp of what is less than it, as it
+    is and multiplied."""
+    module = ir.Module("logit_stats")
     write_some_rows(module)
-    body = FunctionBody(module, "survey", [*_FIELDS, LONG])
+    body = FunctionBody(module, "logit_stats", [*_FIELDS, LONG])
     body.share_out("some_rows", body.parameters[:-1], body.parameters[-1])
     body.at.ret_void()
     return module

@@ -1,4 +1,4 @@
-"""The survey as a compiled loop: two looks at each row where torch takes six."""
+"""The logit statistics as a compiled loop, which reads each row twice where torch reads it six times."""
 
 import ctypes
 from collections.abc import Callable
@@ -57,4 +57,4 @@ def logit_stats(logits: Tensor, factors: Tensor) -> LogitStats:
 @once
 def _compiled() -> Callable[..., None]:
     kinds = [ctypes.c_void_p] * 4 + [ctypes.c_int64] * 4
-    return thread_pool.compiled(logit_stats_module()).function("survey", *kinds)
+    return thread_pool.compiled(logit_stats_module()).function("logit_stats", *kinds)

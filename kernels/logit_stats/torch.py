@@ -1,4 +1,4 @@
-"""The survey in plain torch."""
+"""The logit statistics in plain torch."""
 
 from dataclasses import dataclass
 

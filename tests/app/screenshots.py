@@ -10,7 +10,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QImage, QPainter
-from PySide6.QtWidgets import QApplication, QDialog, QTableView
+from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QTableView
 
 from app.controllers.testing_consent import RUNNING_EXPLAINED
 from app.system.engines import recorded_answers
@@ -68,8 +68,12 @@ def generating(on: Stage) -> None:
     on.until(lambda: on.controller.run is not None and on.controller.run.candidates[1].tokens > 45)
 
 
+def meanwhile(on: Stage) -> None:
+    loading(on)
+    on.window.loading.offer_meanwhile("Use Qwen2.5-Coder 0.5B Instruct meanwhile")
+
+
 def partial(on: Stage) -> None:
-    on.window.actions_by_id["test_as_finished"].setChecked(True)
     on.generate(8)
     on.until(lambda: _some_ended(on, 5))
     on.window.page.choose(_one(on, passed=True))
@@ -78,12 +82,12 @@ def partial(on: Stage) -> None:
 def testing(on: Stage) -> None:
     on.generate(8)
     on.finish()
-    on.do("run_tests")
     on.settle()
 
 
 def tested(on: Stage) -> None:
     testing(on)
+    on.until(lambda: not on.controller.situation().busy)
     on.do("best")
 
 
@@ -116,7 +120,6 @@ def details(on: Stage) -> None:
 
 
 def many(on: Stage) -> None:
-    on.window.actions_by_id["test_as_finished"].setChecked(True)
     on.generate(32)
     on.until(lambda: _some_ended(on, 20))
     on.do("best")
@@ -141,7 +144,9 @@ def tile(on: Stage) -> None:
 
 def advanced(on: Stage) -> None:
     on.window.actions_by_id["advanced"].setChecked(True)
-    on.window.bar.advanced._top_k.setText("-3")
+    field = on.window.bar.advanced.fields["top_k"]
+    assert isinstance(field, QLineEdit)
+    field.setText("-3")
 
 
 def follow_up(on: Stage) -> None:
@@ -157,8 +162,7 @@ def follow_up(on: Stage) -> None:
 def none_passed(on: Stage) -> None:
     """Only wrong answers: what can be done next is offered."""
     on.generate(8)
-    on.finish()
-    on.do("run_tests")
+    on.until(lambda: on.controller.run is not None)
     on.until(lambda: not on.controller.situation().busy)
 
 
@@ -179,8 +183,16 @@ def closing(on: Stage) -> None:
 def consent(on: Stage) -> None:
     on.generate(8)
     on.finish()
-    on.do("run_tests")
-    on.settle()
+    on.until(lambda: on.window.findChild(QDialog) is not None)
+
+
+def past(on: Stage) -> None:
+    """A run that was stopped, opened from the history."""
+    stopped(on)
+    on.do("history")
+    panel = on.controller.history.panel
+    on.wait_until(lambda: panel._model.rowCount() > 0)
+    on.controller.history.open(1)
 
 
 def history(on: Stage) -> None:
@@ -191,9 +203,9 @@ def history(on: Stage) -> None:
 
 def recovered(on: Stage) -> None:
     on.window.notice.say(
-        "Bassline ended early: 5 of 8 candidates of “Write a Python function …” had finished and are kept.",
+        "Bassline closed unexpectedly: 5 of 8 candidates of “Write a Python function …” had finished and were kept.",
         tone="warning",
-        choices=[("Show", lambda: None), ("Discard", lambda: None)],
+        choices=[("Go on", lambda: None), ("Show", lambda: None), ("Discard", lambda: None)],
     )
 
 
@@ -224,6 +236,7 @@ STATES = {
     "preloading": State(preloading, replace(_script(), load_stages=(("weights", 40),))),
     "reading-prompt": State(reading_the_prompt, replace(_script(), prompt_steps=6)),
     "generating": State(generating),
+    "meanwhile": State(meanwhile),
     "partial": State(partial),
     "testing": State(testing, hold=True),
     "tested": State(tested),
@@ -246,6 +259,7 @@ STATES = {
     "closing": State(closing),
     "consent": State(consent, sealed=False),
     "history": State(history),
+    "past": State(past),
     "recovered": State(recovered),
     "settings": State(settings),
     "servers": State(servers),
@@ -262,7 +276,7 @@ def take(theme: Theme, state: str, colours: str, folder: Path, home: Path) -> Pa
     """One picture; the window is made again for it."""
     shown = STATES[state]
     theme.force(colours)
-    with stage(theme, home / f"{state}-{colours}", shown.script, **shown.options) as on:
+    with stage(theme, home / f"{state}-{colours}", shown.script, as_finished=True, **shown.options) as on:
         on.window.resize(*SIZE)
         on.window.remember(RUNNING_EXPLAINED, "yes")
         on.write()
@@ -272,7 +286,7 @@ def take(theme: Theme, state: str, colours: str, folder: Path, home: Path) -> Pa
         for _ in range(20):
             QApplication.processEvents()
         path = folder / f"{state}-{colours}.png"
-        in_few_colours(picture(on), theme).save(str(path), "PNG", 0)
+        in_few_colours(picture(on), theme).save(str(path), "PNG", 0)  # type: ignore[call-overload]  # the stub says bytes, which Qt refuses
     return path
 
 

@@ -149,6 +149,7 @@ class Stage:
         self.script, self.clock = script, StageClock()
         self.engines: list[ScriptedEngine] = []
         self.runner: RehearsedRunner | None = None
+        self.judge: Callable[[RunTests], Report] = verdict_by_subtraction  # for a runner that is not open yet
         self._sealed, self._hold = sealed, hold
         self.home = home
         self.controller: MainController = build(
@@ -164,7 +165,7 @@ class Stage:
         return self.engines[-1]
 
     def _open_runner(self, answer: Callable[[Answer], None]) -> RehearsedRunner:
-        self.runner = RehearsedRunner(answer, sealed=self._sealed, hold=self._hold)
+        self.runner = RehearsedRunner(answer, self.judge, sealed=self._sealed, hold=self._hold)
         return self.runner
 
     def do(self, action: str) -> None:

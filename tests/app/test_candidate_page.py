@@ -72,7 +72,7 @@ def test_the_best_is_marked_and_can_be_gone_to(on: Stage) -> None:
     best = on.window.candidates.best
     assert best == 1
     row = on.window.candidates.row_of(best)
-    assert on.window.candidates.badge(row).best  # type: ignore[union-attr]
+    assert on.window.candidates.badge(row).best
     assert "Best so far: passed its tests" in on.window.page.tabs.tabToolTip(row)
     on.window.page.choose(5)
     on.do("best")
@@ -141,7 +141,7 @@ def test_filtered_candidates_keep_the_rules(qtmodeltester: ModelTester) -> None:
     run.record(3, verdict(True), 1.0)
     model.touch_all()
     model.flush()
-    assert [rows.candidate(rows.index(0, 0)).number] == [3]  # type: ignore[union-attr]
+    assert [rows.candidate(rows.index(0, 0)).number] == [3]
     assert not rows.index_of(1).isValid()
 
 
@@ -265,7 +265,7 @@ def test_details_name_the_group_and_its_rule(on: Stage) -> None:
     shown = {row[0].text: row[1].text for row in on.window.page._details._rows}
     assert shown["Seed"] == "1, candidate 7"
     assert shown["Group"] == "candidates 1, 4, 7 wrote the same code"
-    assert shown["Like"].endswith("as 1")
+    assert shown["Similarity"].endswith("as 1")
     assert shown["Drafts accepted"].endswith("(75 %)")
     assert shown["State"] == "done: ended by itself"
     assert {"Tokens", "Mean log-probability", "Temperature", "Speed"} <= set(shown)

@@ -46,6 +46,7 @@ METRIC_KEYS = [
     "mean_draft_length",
     "speedup",
     "width",
+    "tokens_read",
 ]
 
 

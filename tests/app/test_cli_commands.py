@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.cli import commands, generation, interrupts
+from app.cli import commands, generation, interrupts, playing
 from app.cli.arguments import parser, request_of
 from app.cli.commands import main
 from app.cli.inputs import read_suffix
@@ -85,8 +85,8 @@ def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., int]:
     ) -> int:
         script = Script(tuple(ScriptedCandidate((text,)) for text in texts), step_s=0.001)
         runner = type("Runner", (FakeRunner,), fake)
-        monkeypatch.setattr(commands, "open_engine", lambda model: engine or ScriptedEngine(script))
-        monkeypatch.setattr(commands, "RunnerClient", runner)
+        monkeypatch.setattr(playing, "open_engine", lambda model: engine or ScriptedEngine(script))
+        monkeypatch.setattr(playing, "RunnerClient", runner)
         more = ["--tests", str(tests)] if tests_too else []
         return main(["generate", "anything", "-n", str(len(texts)), *more, *words])
 
@@ -158,7 +158,7 @@ def test_bad_use_is_one_sentence_and_2(
     (tmp_path / "empty.py").write_text(" \n")
     (tmp_path / "broken.py").write_text("x = 1\nassert (\n")
     (tmp_path / "none.py").write_text("x = '\\d'\n")
-    monkeypatch.setattr(commands, "open_engine", lambda model: pytest.fail("it started"))
+    monkeypatch.setattr(playing, "open_engine", lambda model: pytest.fail("it started"))
     assert main(words) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -180,7 +180,7 @@ class TestExitCodes:
         assert play(texts=(BAD, BAD, GOOD)) == 0
         out, err = capsysbinary.readouterr()
         assert out == b"good = 1\n"
-        assert b"1 of 3 candidates pass; candidate 3 is the pick (passed 1 of 1)." in err
+        assert b"1 of 3 candidates pass; candidate 3 is picked (passed 1 of 1)." in err
         assert FakeRunner.last.closed
 
     def test_the_same_code_is_tested_once(self, play: Callable[..., int]) -> None:
@@ -189,9 +189,7 @@ class TestExitCodes:
 
     def test_1_when_none_does(self, play: Callable[..., int], capsysbinary: pytest.CaptureFixture[bytes]) -> None:
         assert play(texts=(BAD,)) == 1
-        assert (
-            b"None of 1 candidates passes; the best is 1, failed 1 of 1: assert good" in capsysbinary.readouterr().err
-        )
+        assert b"The candidate does not pass its tests: failed 1 of 1: assert good" in capsysbinary.readouterr().err
 
     @pytest.mark.parametrize("verdict", ["pass-soft", "infra", "tampered", "needs-in-process"])
     def test_1_when_the_verdict_is_no_full_pass(self, play: Callable[..., int], verdict: str) -> None:
@@ -396,7 +394,7 @@ def test_what_cannot_be_saved_is_printed_all_the_same(
     capsysbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(commands, "check_folder", lambda *arguments: None)  # it was there before the run
+    monkeypatch.setattr(playing, "check_folder", lambda *arguments: None)  # it was there before the run
     assert play("--export", str(tmp_path / "file" / "out")) == 2
     out, err = capsysbinary.readouterr()
     assert out == b"good = 1\n"
@@ -485,6 +483,14 @@ def test_tests_that_say_nothing_about_the_solution_are_bad_use(
     assert "The tests could not be collected." in capsys.readouterr().out
 
 
+def test_tests_of_one_file_may_call_it_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "good.py").write_text("good = 1")
+    (tmp_path / "t.py").write_text("import good\nassert good")
+    monkeypatch.setattr(commands, "RunnerClient", FakeRunner)
+    assert main(["test", "--solution", str(tmp_path / "good.py"), "--tests", str(tmp_path / "t.py")]) == 0
+    assert FakeRunner.last.tests[0].tests == "import solution as good\nassert good"
+
+
 def test_stop_at_first_pass_stops_the_others(play: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
     long = ScriptedCandidate(tuple("y" * 4000))
     engine = ScriptedEngine(Script((long, ScriptedCandidate((GOOD,)), long), step_s=0.005))
@@ -536,6 +542,7 @@ def test_until_pass_gives_up_in_time(play: Callable[..., int], capsys: pytest.Ca
     [
         (("--until-pass",), False, "--until-pass needs tests"),
         (("--until-pass", "--max-candidates", "0"), True, "The most candidates must be at least 1"),
+        (("--max-candidates", "5"), True, "add --until-pass"),
         (("--until-pass", "--time-budget", "-1"), True, "The time budget must be a positive number of seconds"),
     ],
 )

@@ -44,7 +44,7 @@ def test_a_run_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr()
     assert shown.out == code
     assert "seed 5, model scripted" in shown.err
-    assert "2 of 2 candidates came to their own end" in shown.err
+    assert "2 of 2 candidates ended by themselves" in shown.err
 
 
 def test_a_run_is_not_kept_when_nobody_wants_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,7 +88,7 @@ def test_list_and_search(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["history", "--limit", "1"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
     assert main(["history", "zzz"]) == 0
-    assert capsys.readouterr().err == "No run holds 'zzz'.\n"
+    assert capsys.readouterr().err == "No run contains 'zzz'.\n"
 
 
 @pytest.mark.usefixtures("two_runs")
@@ -151,3 +151,20 @@ def test_kill_9_loses_no_candidate_that_was_told_of(home: Path) -> None:
     assert {number: run.candidates[number].text for number in told} == told
     assert all(run.candidates[number].state == "done" for number in told)
     assert len(run.candidates) == 16
+
+
+@pytest.mark.parametrize("word", ["\udcff", "%", "'"])
+def test_odd_words_are_found_nowhere(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", word, "--limit", str(10**30)]) == 0
+    assert capsys.readouterr().err.startswith("No run contains ")
+
+
+def test_a_candidate_is_of_a_run_that_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", "--candidate", "1"]) == 2
+    assert "history show ID --candidate N" in capsys.readouterr().err
+
+
+def test_a_number_that_no_run_can_have(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("show", "delete"):
+        assert main(["history", command, "9" * 30]) == 2
+        assert "There is no run 999" in capsys.readouterr().err

@@ -26,7 +26,7 @@ def test_install_writes_entry_and_icon_and_says_where(data: Path, capsys: pytest
     entry, icon = data / "applications/bassline.desktop", data / "icons/hicolor/scalable/apps/bassline.svg"
     assert capsys.readouterr().out.splitlines() == [str(entry), str(icon)]
     read = configparser.ConfigParser(interpolation=None)
-    read.optionxform = str  # type: ignore[assignment,method-assign]
+    read.optionxform = lambda optionstr: optionstr
     read.read(entry)
     fields = read["Desktop Entry"]
     assert (fields["Type"], fields["Name"], fields["Icon"]) == ("Application", "Bassline", icon.stem)

@@ -11,7 +11,7 @@ from tests.app.stage import Stage
 
 
 def field(qtbot: QtBot, **options: object) -> NumberField:
-    result = NumberField("Max tokens", "tip", 1, 100, 50, **options)  # type: ignore[arg-type]
+    result = NumberField("Max tokens", "tip", 1, 100, 50, **options)
     qtbot.addWidget(result)
     return result
 

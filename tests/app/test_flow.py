@@ -143,12 +143,12 @@ def test_verdicts_on_other_tests_are_marked(on: Stage) -> None:
     on.settle()
     rows, tests = on.window.candidates, on.window.tests.text()
     on.window.tests.replace_text(tests + "assert roman_to_int('X') == 10\n")
-    assert [rows.badge(row).note for row in range(2)] == ["tests changed"] * 2  # type: ignore[union-attr]
+    assert [rows.badge(row).note for row in range(2)] == ["tests changed"] * 2
     assert "the tests have changed since" in rows.index(0).data()
     on.do("go_to_test_log")
     assert on.window.page.log.verdict.endswith("The tests have changed since.")
     on.window.tests.replace_text(tests)
-    assert "tests changed" not in [rows.badge(row).note for row in range(2)]  # type: ignore[union-attr]
+    assert "tests changed" not in [rows.badge(row).note for row in range(2)]
     assert "changed" not in on.window.page.log.verdict
 
 

@@ -126,7 +126,7 @@ class TestPanel:
         qtbot.waitUntil(lambda: panel._model.rowCount() == 1)
         panel._search.setText("no such thing")
         qtbot.waitUntil(lambda: panel._model.rowCount() == 0)
-        assert panel._empty.text() == "No run holds “no such thing”."
+        assert panel._empty.text() == "No run contains “no such thing”."
         panel._search.clear()
         qtbot.waitUntil(lambda: panel._model.rowCount() == 2)
         choose(panel, "Write f.")
@@ -140,7 +140,7 @@ class TestPanel:
             assert "choose Use again first" in on.window.actions_by_id[action].toolTip()
         assert on.window.actions_by_id["save"].isEnabled()
         assert on.window.actions_by_id["generate"].isEnabled()
-        assert "Write f." in on.controller.history._strip._words.text()
+        assert "Write f" in on.controller.history._strip._words.text()
 
     def test_use_again_and_go_on(self, on_past: Stage, qtbot: QtBot) -> None:
         on, panel = on_past, opened_panel(on_past, qtbot, 2)
@@ -281,7 +281,7 @@ class TestRecovered:
 
     def test_show(self, crashed: Stage) -> None:
         assert crashed.window.notice.sentence == (
-            "Bassline ended early: 1 of 4 candidates of “Write a parser” had finished and are kept."
+            "Bassline closed unexpectedly: 1 of 4 candidates of “Write a parser” had finished and were kept."
         )
         notice_buttons(crashed)["Show"].click()
         run = crashed.controller.run

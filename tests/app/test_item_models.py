@@ -11,9 +11,11 @@ from app.item_models.details import details
 from app.item_models.rate import Rate, average
 from app.item_models.table import Cell, TableModel
 from engine.contract import CandidateFinished, Request, RunStarted, TextAdded
+from engine.contract.states import CandidateState
 from engine.runner.report import Report, TestResult
 from engine.selection.grouping import Likeness
-from engine.session.run import Candidate, Run
+from engine.session.candidate import Candidate
+from engine.session.run import Run
 
 
 def run_of(count: int) -> Run:
@@ -159,6 +161,6 @@ def test_a_tab_names_the_first_of_the_group() -> None:
 
 def test_details_say_when_an_answer_has_no_code() -> None:
     candidate = Candidate(1, 1)
-    candidate.state = "done"
+    candidate.state = CandidateState.DONE
     candidate.end("Which language?")
     assert ("Code", "none in this answer") in [(name.text, value.text) for name, value in details(candidate)]

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ def test_one_thread_that_is_left_is_enough(monkeypatch: pytest.MonkeyPatch) -> N
     left: list[int] = []
     monkeypatch.setattr(leaving, "leave", left.append)
     for threads in (1, 2, 3):
-        monkeypatch.setattr(leaving.threading, "active_count", lambda now=threads: now)
+        monkeypatch.setattr(threading, "active_count", lambda now=threads: now)
         with pytest.raises(SystemExit) as ended:
             leaving.end(threads)
         assert ended.value.code == threads
@@ -51,7 +52,7 @@ def test_a_command_ends_with_its_own_code_though_the_engine_computes(tmp_path: P
     code = f"""
 import sys
 sys.argv = ["main.py", "generate", "x", "--model", "scripted", "--no-history", "--progress", "none"]
-import torch, app.cli.commands, app.cli.generation, engine.contract as contract
+import torch, app.cli.playing, app.cli.generation, engine.contract as contract
 app.cli.generation._CLOSE_S = 0.3
 
 class Deaf:
@@ -62,7 +63,7 @@ class Deaf:
         while True:
             a = torch.nn.functional.silu(a @ a)
 
-app.cli.commands.open_engine = lambda choice: Deaf()
+app.cli.playing.open_engine = lambda choice: Deaf()
 import runpy
 runpy.run_path({str(ROOT / "main.py")!r}, run_name="__main__")
 """
@@ -158,17 +159,17 @@ def test_the_window_closes_in_order_while_the_engine_computes(tmp_path: Path, ho
 
 
 def test_the_window_closes_in_order_while_something_is_looked_up(tmp_path: Path) -> None:
-    """An errand's thread computes: whether a model fits, what a server heeds."""
+    """A task's thread computes: whether a model fits, what a server heeds."""
     steps = """
 from app.system.tasks import Task
-def errand(c):
-    c.errand = Task(c)
+def task(c):
+    c.task = Task(c)
     def compute():
         a = torch.randn(300, 300)
         while True:
             a = torch.nn.functional.silu(a @ a)
-    c.errand.run(compute)
-STEPS = [(100, errand), (300, lambda c: c.shut_down())]
+    c.task.run(compute)
+STEPS = [(100, task), (300, lambda c: c.shut_down())]
 """
     done = python(WINDOW + steps + END, tmp_path)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
@@ -189,11 +190,11 @@ STEPS = [{BUSY}, (1, break_off)]
 
 
 def test_force_leaves_one_engine_behind_and_starts_another(tmp_path: Path) -> None:
-    """Stop, Stop by force, Generate: two engines compute at once, and the window closes in order all the same."""
+    """Stop, Force stop, Generate: two engines compute at once, and the window closes in order all the same."""
     steps = f"""
 from PySide6.QtWidgets import QPushButton
 def force(c):
-    button, = [b for b in c.window.notice.findChildren(QPushButton) if b.text() == "Stop by force" and b.isVisible()]
+    button, = [b for b in c.window.notice.findChildren(QPushButton) if b.text() == "Force stop" and b.isVisible()]
     button.click()
     print(c.running.run.outcome, c.running.busy, flush=True)
 def both(c):

@@ -70,7 +70,7 @@ def test_what_there_is(dialog: ModelsDialog) -> None:
         ["ollama/x:1b", "1.00 B", "0 MB, ready", "fits"],
     ]
     assert row(HERE, loaded=True)[2].text == "loaded now"
-    assert about(HERE) == "Apache-2.0, reads 32,768 tokens, 491 MB as published and 700 MB as loaded"
+    assert about(HERE) == "Apache-2.0, context of 32,768 tokens, 491 MB as published and 700 MB as loaded"
     assert "drafts well with qwen2.5-coder-0.5b" in about(BIG)
 
 
@@ -80,7 +80,7 @@ def test_what_can_be_done_with_each(dialog: ModelsDialog) -> None:
     assert not dialog._draft.isEnabled()
     assert dialog._draft.toolTip().startswith("Another family: its vocabulary has 49,152 tokens")
     assert "Not as a draft: Another family" in dialog._about.text()
-    assert dialog._remove.toolTip() == "Bassline keeps no files of it here."
+    assert dialog._remove.toolTip() == "There are no files of it to remove."
     choose(dialog, HERE)
     assert (dialog._fetch.isEnabled(), dialog._draft.isEnabled(), dialog._remove.isEnabled()) == (False, True, True)
     assert dialog._fetch.toolTip() == "It is on this computer already."

@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QApplication
 from app.dialogs.settings import SettingsDialog
 from app.ui.theme import Theme
 from engine.contract import Sampling
-from engine.session import export
 from engine.session.settings import Settings, keep, load
 from tests.app.stage import Stage
 from tests.app.test_window import nameless
@@ -124,7 +123,7 @@ def test_a_full_disk_is_told_of(on: Stage, dialog: SettingsDialog, monkeypatch: 
     def full(descriptor: int) -> None:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr(export.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     dialog._candidates.setText("4")
     dialog.close()
     assert "the disk is full" in on.window.notice.sentence

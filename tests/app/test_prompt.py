@@ -155,8 +155,8 @@ def test_a_repair_says_whose_it_is_and_is_set_against_it(on: Stage) -> None:
     on.do("go_to_details")
     shown = on.window.page._details
     rows = {shown.index(row, 0).data(): shown.index(row, 1).data() for row in range(shown.rowCount())}
-    assert rows["From"] == "repair of 2"
-    assert rows["Asked"].startswith("The code above fails this test:")
+    assert rows["Origin"] == "repair of 2"
+    assert rows["Prompt"].startswith("The code above fails this test:")
 
 
 def test_length_is_in_tokens_where_the_engine_has_counted(on: Stage) -> None:

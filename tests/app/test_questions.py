@@ -1,7 +1,7 @@
 """Questions in the window: a strip that takes no focus and moves nothing, answers by keys that become tests."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -51,7 +51,7 @@ def judged(test: RunTests) -> Report:
 
 
 @pytest.fixture
-def on(open_stage: Callable[..., Stage]) -> Iterator[Stage]:
+def on(open_stage: Callable[..., Stage]) -> Stage:
     """Two square, one doubles what is positive, one doubles: the last one is right."""
     bodies = (SQUARE, "return x * x", PLUS, TIMES)
     stage = open_stage(Script(tuple(answer(body, number) for number, body in enumerate(bodies))))

@@ -43,7 +43,7 @@ class Picky(ScriptedEngine):
             failure = f"{name} is not on this machine yet."
         self.script = replace(self.script, load_failure=failure)
         self.script = replace(self.script, model=name)
-        super()._load(emit)  # type: ignore[arg-type]
+        super()._load(emit)
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def test_further_candidates_wait_in_view_and_a_stop_ends_them(on: Stage) -> None
     on.do("stop")
     on.finish()
     assert {run.candidates[n].state for n in range(9, 17)} == {"stopped"}
-    assert [rows.badge(row).word for row in range(8, 16)] == ["stopped"] * 8  # type: ignore[union-attr]
+    assert [rows.badge(row).word for row in range(8, 16)] == ["stopped"] * 8
 
 
 def test_more_candidates_join_a_run_that_has_ended(on: Stage) -> None:
@@ -271,9 +271,9 @@ def test_an_engine_that_does_not_stop_can_be_left_behind(
     on.generate(3)
     on.until(lambda: generating(on))
     on.do("stop")
-    on.wait_until(lambda: "Stop by force" in choices(on))  # the clock stands: the engine is in the middle of a step
-    assert on.window.status.text.startswith("Stopping…")
-    choices(on)["Stop by force"].click()
+    on.wait_until(lambda: "Force stop" in choices(on))  # the clock stands: the engine is in the middle of a step
+    assert on.window.status.text.startswith("Stopping")
+    choices(on)["Force stop"].click()
     run = on.controller.run
     assert run is not None
     assert run.state == "stopped"
@@ -389,7 +389,7 @@ def test_drafts_that_do_not_pay_are_told_and_can_be_switched_off(open_stage: Cal
     assert "0.8x regular decoding" in on.window.status.text
     offer = next(b for b in on.window.status.findChildren(QPushButton) if b.isVisible())
     assert offer.text() == "Switch drafts off"
-    assert offer.toolTip() == "Drafts did not pay off here: 0.80 of the speed of regular decoding."
+    assert offer.toolTip() == "Drafts slowed this run down: 0.80x the speed of regular decoding."
     offer.click()
     assert on.window.bar.settings().speculation.drafter == "none"
     assert not offer.isVisible()
@@ -400,7 +400,7 @@ def test_drafts_that_pay_are_not_questioned(open_stage: Callable[..., Stage]) ->
     on.write()
     on.generate(2)
     on.finish()
-    assert on.window.status.text.endswith("drafts accepted 75 %   |   1.9x regular decoding   |   2 at a time")
+    assert on.window.status.text.endswith("drafts accepted 75 %   |   1.9x regular decoding   |   batch size 2")
     assert not any(b.isVisible() for b in on.window.status.findChildren(QPushButton))
 
 

@@ -11,6 +11,7 @@ from engine.contract import Load, ModelChoice
 from engine.runner.report import Report, TestResult
 from engine.scripted import Script, ScriptedCandidate, ScriptedEngine
 from engine.session.arms import BATCH, Model
+from engine.session.states import TestState
 from tests.app.stage import PROMPT, Stage
 
 RIGHT = "```python\ndef roman_to_int(s):\n    return s[i + 1]\n```"  # as the stage's runner reads it
@@ -65,8 +66,9 @@ def test_the_most_candidates_end_it_and_going_on_is_offered(late: Stage) -> None
     run = late.controller.run
     assert run is not None
     assert len(run.candidates) == 10
-    assert late.window.notice.sentence == "None of 10 candidates passes its tests."
+    assert late.window.notice.sentence == "None of the 10 candidates passed the tests."
     offers(late)["Go on until one passes"].click()
+    late.until(lambda: late.controller.running.busy)
     finish(late)
     assert late.controller.run is run
     assert run.candidates[20].passed
@@ -76,7 +78,7 @@ def test_without_tests_it_is_a_sentence(on: Stage) -> None:
     on.write(tests="")
     on.do("until_pass")
     on.do("generate")
-    assert on.window.notice.sentence == "Until one passes needs tests; write some in the Tests tab."
+    assert on.window.notice.sentence == "“Until one passes” needs tests; write some in the Tests tab."
     assert on.controller.run is None
 
 
@@ -88,13 +90,21 @@ def test_after_a_run_without_a_pass_the_ways_on_are_offered_in_order(late: Stage
     finish(late)
     late.do("run_tests")
     late.settle()
-    assert list(offers(late)) == ["Go on until one passes", "Fix the best one", "Use big one"]
     run = late.controller.run
     assert run is not None
-    offers(late)["Fix the best one"].click()
+    different = len({candidate.group for candidate in run.candidates.values()})
+    assert different > 1
+    fix = f"Fix the best {different}"
+    assert list(offers(late)) == ["Go on until one passes", fix, "Use big one"]
+    late.window.page.choose(1)
+    offers(late)[fix].click()
+    best = late.window.page.number
     finish(late)
     assert len(run.candidates) == 3 + BATCH
-    assert run.candidates[4].origin.of == late.window.page.number
+    repaired = [run.candidates[number].origin.of for number in range(4, 4 + BATCH)]
+    assert repaired[0] == best
+    assert len(set(repaired)) == different  # in one batch
+    assert len(late.controller.running.driver.legs) == 2  # type: ignore[union-attr]
 
 
 def test_nothing_is_offered_where_one_passed(on: Stage) -> None:
@@ -128,7 +138,7 @@ def test_a_larger_model_is_asked_about_once(open_stage: Callable[..., Stage], an
         def submit(self, message: object) -> None:
             if isinstance(message, Load):
                 loads.append(message.choice.model)
-            super().submit(message)  # type: ignore[arg-type]
+            super().submit(message)
 
     on.controller.loading.open_engine = lambda choice: Counting(on.script, on.clock)
     here = ModelChoice("scripted")
@@ -139,7 +149,7 @@ def test_a_larger_model_is_asked_about_once(open_stage: Callable[..., Stage], an
     on.do("until_pass")
     on.window.bar.apply(replace(on.window.bar.settings(), candidates=60))
     on.do("generate")
-    on.until(lambda: "is larger, and on this computer" in on.window.notice.sentence and on.window.notice.isVisible())
+    on.until(lambda: "is a larger model on this computer" in on.window.notice.sentence and on.window.notice.isVisible())
     on.settle()
     offers(on)[answer].click()
     finish(on)
@@ -200,9 +210,9 @@ def test_going_on_is_offered_once_when_all_have_failed(late: Stage) -> None:
     run.record(other.number, replace(failed, verdict="pass", why="", tests=()), 1.0)
     searching._offer(run)
     assert not notice.isVisible()
-    other.report, other.test_state = failed, "failed"
+    other.report, other.test_state = failed, TestState.FAILED
     searching._offer(run)
-    assert notice.sentence == "None of 2 candidates passes its tests."
+    assert notice.sentence == "None of the 2 candidates passed the tests."
     notice.say("Something else.")
     searching._offer(run)
     assert notice.sentence == "Something else."

@@ -108,22 +108,22 @@ def test_names_and_a_hidden_token(dialog: ServersDialog) -> None:
     assert dialog._token.echoMode() == QLineEdit.EchoMode.Password
 
 
-def test_an_errand_brings_back_its_result_or_a_sentence(qtbot: QtBot) -> None:
-    errand = Task()
-    with qtbot.waitSignal(errand.done) as done:
-        errand.run(lambda: threading.current_thread().name)
-    assert done.args == ["errand"]
+def test_a_task_brings_back_its_result_or_a_sentence(qtbot: QtBot) -> None:
+    task = Task()
+    with qtbot.waitSignal(task.done) as done:
+        task.run(lambda: threading.current_thread().name)
+    assert done.args == ["task"]
 
     def fail() -> None:
         raise BasslineError("No such thing; try another.")
 
-    with qtbot.waitSignal(errand.failed) as failed:
-        errand.run(fail)
+    with qtbot.waitSignal(task.failed) as failed:
+        task.run(fail)
     assert failed.args == ["No such thing; try another."]
-    with qtbot.waitSignal(errand.failed) as failed:
-        errand.run(lambda: 1 / 0)
+    with qtbot.waitSignal(task.failed) as failed:
+        task.run(lambda: 1 / 0)
     assert "division by zero" in failed.args[0]
-    with qtbot.assertNotEmitted(errand.done, wait=100):
-        errand.run(lambda: 1)
-        errand.forget()
-    assert not errand.busy
+    with qtbot.assertNotEmitted(task.done, wait=100):
+        task.run(lambda: 1)
+        task.forget()
+    assert not task.busy

@@ -76,7 +76,7 @@ def test_stop_is_said_at_once_and_done_when_the_engine_says_so(slow: Stage, reac
     running = slow.controller.situation().running
     slow.do("stop")
     if running:
-        assert slow.window.status.text.startswith("Stopping…")
+        assert slow.window.status.text.startswith("Stopping")
         assert slow.window.actions_by_id["stop"].toolTip() == "Stopping…"
         assert not slow.window.actions_by_id["generate"].isEnabled()
     slow.until(lambda: not slow.controller.situation().busy, steps=3)

@@ -6,10 +6,9 @@ import pytest
 from PySide6.QtGui import QColor
 from PySide6.QtWidgets import QApplication
 
-from app.item_models.badge import STATES, TESTS
 from app.ui.actions import ACTIONS
 from app.ui.theme import RESOURCES, Theme, load_colours, style_sheet
-from app.widgets.test_log import _OUTCOMES
+from engine.session.states import CANDIDATE_STATES, OUTCOMES, RUN_STATES, TEST_STATES
 
 TEXT = ("text", "muted", "accent", "passed", "failed", "warning", "running")
 THEMES = ("light", "dark", "contrast")
@@ -65,11 +64,12 @@ def test_the_sheet_has_every_colour_and_file_it_names(name: str, qapp: QApplicat
 
 
 def test_every_icon_is_there_and_states_differ_in_shape(theme: Theme) -> None:
-    names = {icon for _, icon, _ in (*STATES.values(), *TESTS.values())} | {icon for icon, _ in _OUTCOMES.values()}
+    tables = (RUN_STATES, CANDIDATE_STATES, TEST_STATES, OUTCOMES)
+    names = {display.icon for table in tables for display in table.values()}
     for name in names | {action.icon for action in ACTIONS if action.icon} | {"close", "window", "soft-pass"}:
         image = theme.pixmap(name, "text", 16, 2.0).toImage()
         assert any(image.pixelColor(x, y).alpha() for x in range(32) for y in range(32)), name
-    assert len({icon for _, icon, _ in STATES.values()}) == len(STATES)
+    assert len({display.icon for display in CANDIDATE_STATES.values()}) == len(CANDIDATE_STATES)
 
 
 def test_the_theme_can_change_while_a_window_is_open(theme: Theme) -> None:

@@ -359,7 +359,7 @@ def test_real_runner_answers_cross_into_the_main_thread(
     from engine.runner.client import RunnerClient
 
     on = open_stage()
-    on.controller.runner._open_runner = RunnerClient  # type: ignore[assignment]
+    on.controller.runner._open_runner = RunnerClient
     on.write()
     on.generate(3)
     on.finish()

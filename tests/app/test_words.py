@@ -74,7 +74,7 @@ def bare(window: QWidget) -> list[tuple[str, str]]:
 
 
 def test_no_text_of_the_window_is_bare(marking: Marking, theme: object, tmp_path: object, qtbot: QtBot) -> None:
-    with stage(theme, tmp_path) as on:  # type: ignore[arg-type]
+    with stage(theme, tmp_path) as on:
         on.window.show()
         on.write()
         assert bare(on.window) == []

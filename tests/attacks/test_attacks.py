@@ -80,7 +80,7 @@ def test_an_attack_neither_passes_nor_harms(name: str, bench: Bench, world: Worl
 @pytest.mark.sandbox
 def test_memory_by_24_children_is_bounded(bench: Bench, world: World) -> None:
     if "memory" in bench.isolation.weak:
-        pytest.skip(f"no group of the kernel's here, and the lamp says so: {bench.isolation.isolation['memory']}")
+        pytest.skip(f"no cgroup limits memory here, and the isolation says so: {bench.isolation.isolation['memory']}")
     report = bench.run(world.laid_out(NEEDS_A_GROUP), TESTS.partition("def test_3")[0], **LONG)
     assert report.verdict == "fail"
     assert report.peak_mib is not None

@@ -61,7 +61,7 @@ def test_pip_builds_with_the_options_and_past_its_cache(monkeypatch: pytest.Monk
         asked.update(how, command=command)
         return subprocess.CompletedProcess(command, 1)
 
-    monkeypatch.setattr(peers.subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "run", run)
     with pytest.raises(BuildFailed, match="compiler"):
         install(Path("peer/python"), NATIVE)
     command, environment = asked["command"], asked["env"]

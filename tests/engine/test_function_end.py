@@ -119,7 +119,7 @@ def test_agrees_with_the_parser(statements, size):
     (function,) = ast.parse(text).body
     lines = text.splitlines(keepends=True)
     comments = (number for number, line in enumerate(lines, start=1) if line.startswith("    #"))
-    want = "".join(lines[: max(function.end_lineno, *comments, 0)])
+    want = "".join(lines[: max(function.end_lineno or 0, *comments, 0)])
     assert read(f"{text}\nf()\n", size) == want
 
 

@@ -94,3 +94,19 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path, file: Path) ->
     with pytest.raises(OSError, match="Is a directory"):
         logs.start(tmp_path)
     assert logs._FILE not in os.environ
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+def test_a_full_disk_ends_the_log_with_one_sentence(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    logs.start(Path("/dev/full"))
+    for _ in range(3):
+        logging.getLogger("engine.test").info("something")
+    logs.start(file)  # closes the one before
+    assert capfd.readouterr().err == "bassline: The log /dev/full ends here: No space left on device.\n"
+
+
+def test_what_is_no_text_is_logged_all_the_same(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    logs.start(file)
+    logging.getLogger("engine.test").info("half a pair: %s", "\ud800")
+    assert "half a pair: \\ud800" in file.read_text()
+    assert capfd.readouterr().err == ""

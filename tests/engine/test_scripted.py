@@ -180,6 +180,11 @@ def test_more_candidates_join_a_run() -> None:
     assert set(ends(events)) == {1, 2, 3}
 
 
+def test_more_candidates_have_numbers_behind_those_that_were_asked_for() -> None:
+    events = play(from_texts(TEXTS), a_run(n=2, first_candidate=9), react=once(StepDone, Add("r", 2)))
+    assert set(ends(events)) == {9, 10, 11, 12}
+
+
 def test_runs_wait_their_turn() -> None:
     events = play(from_texts(TEXTS), a_run("a"), a_run("b"), a_run("c"))
     for run in "abc":
@@ -227,7 +232,7 @@ def test_loading() -> None:
 def test_a_load_can_be_stopped(message: Any) -> None:
     events = load(from_texts(TEXTS), once(Loading, message))
     assert [type(event) for event in events] == [Loading, LoadFailed, Closed]
-    assert events[1].cancelled  # type: ignore[union-attr]
+    assert events[1].cancelled
 
 
 def test_the_hand_driven_clock_moves_only_by_hand() -> None:

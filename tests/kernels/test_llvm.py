@@ -24,7 +24,7 @@ def nothing_may_be_written(module):
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
-    [("_one", lambda: 0, "does not run"), ("Compiled", nothing_may_be_written, "Permission denied")],
+    [("_one", lambda: 0, "does not run"), ("CompiledModule", nothing_may_be_written, "Permission denied")],
 )
 def test_where_nothing_can_be_compiled_torch_does_it(monkeypatch, name, value, words):
     monkeypatch.setattr(platform, "machine", lambda: "x86_64")

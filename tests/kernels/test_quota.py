@@ -1,6 +1,7 @@
 """A share of the processor, as control groups of either version write it down."""
 
 import pytest
+import torch
 
 from kernels import quota, thread_pool
 
@@ -62,6 +63,6 @@ def test_without_control_groups(monkeypatch, tmp_path):
     ("threads", "share", "helpers"), [(8, 16, 7), (8, 2, 1), (8, 1, 0), (1, 16, 0), (128, 128, thread_pool.MOST - 1)]
 )
 def test_helpers_are_bounded_by_threads_share_and_use(monkeypatch, threads, share, helpers):
-    monkeypatch.setattr(thread_pool.torch, "get_num_threads", lambda: threads)
-    monkeypatch.setattr(thread_pool.quota, "processors", lambda: share)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr(quota, "processors", lambda: share)
     assert thread_pool.helpers() == helpers

@@ -1,7 +1,8 @@
 """What the recorded runs ask for. Six are played from a script, the others are of the small model in int8.
 
 A text under coupled acceptance depends on none of drafter, policy and width, so those may be chosen by measured time
-(``auto``, ``goodput``). Under the rejection rule it may depend on what was guessed, so there nothing goes by the clock.
+(``auto``, ``goodput``). Under the rejection rule it may depend on what was guessed, so there nothing goes by the clock:
+not the number of candidates that are decoded at a time either, since they copy from each other.
 """
 
 from dataclasses import dataclass
@@ -53,10 +54,13 @@ def _sampled(
     **more: Any,
 ) -> Case:
     speculation = Speculation(*way)
-    request = Request(
-        prompt, seed, count, sampling=sampling or Sampling(max_tokens=40), speculation=speculation, **more
+    counts = speculation.policy.startswith("fixed") or speculation.policy == "bass"
+    if counts:
+        more.setdefault("width", count)
+    sampling = sampling or Sampling(max_tokens=40)
+    return Case(
+        name, Request(prompt, seed, count, sampling=sampling, speculation=speculation, **more), tests, counts=counts
     )
-    return Case(name, request, tests, counts=speculation.policy.startswith("fixed") or speculation.policy == "bass")
 
 
 def _short(**options: Any) -> Sampling:

@@ -72,7 +72,10 @@ def _conduct(case: Case, engine: Engine, runner: RunnerClient, inbox: Inbox) -> 
     def perform(effects: Sequence[Effect]) -> None:
         for effect in effects:
             assert not isinstance(effect, CancelTests)
-            (runner.test if isinstance(effect, RunTests) else engine.submit)(effect)  # type: ignore[operator]
+            if isinstance(effect, RunTests):
+                runner.test(effect)
+            else:
+                engine.submit(effect)
 
     perform(driver.begin())
     while not driver.over:

@@ -22,26 +22,26 @@ BUGS = (
     Bug(
         "capture-stream",
         "after a capture that failed everything goes on on its stream",
-        "engine/sampler/graphs.py",
+        "engine/backends/cuda_graphs.py",
         "            cuda.set_stream(before)",
         "            cuda.set_stream(cuda.current_stream())",
-        ("tests/engine/sampler/test_graphs.py",),
+        ("tests/engine/backends/test_cuda_graphs.py",),
     ),
     Bug(
         "capture-underway",
         "the allocator goes on counting a capture that failed",
-        "engine/sampler/graphs.py",
+        "engine/backends/cuda_graphs.py",
         "            torch._C._cuda_endAllocateToPool(device, self._pool)\n",
         "",
-        ("tests/engine/sampler/test_graphs.py",),
+        ("tests/engine/backends/test_cuda_graphs.py",),
     ),
     Bug(
         "capture-wait",
         "what makes the host wait is found out inside the capture",
-        "engine/sampler/graphs.py",
+        "engine/backends/cuda_graphs.py",
         'cuda.set_sync_debug_mode("error")',
         "cuda.set_sync_debug_mode(mode)",
-        ("tests/engine/sampler/test_graphs.py",),
+        ("tests/engine/backends/test_cuda_graphs.py",),
     ),
     Bug(
         "capture-reading",
@@ -86,9 +86,9 @@ BUGS = (
     Bug(
         "read-again",
         "a row is read again behind the wrong position, in pieces",
-        "engine/sampler/decoder.py",
-        "row.prompt_length + start], last_only=True)",
-        "row.prompt_length], last_only=True)",
+        "engine/sampler/openings.py",
+        "self.start + first)",
+        "self.start)",
         ("tests/engine/sampler/test_room.py", "-k", "in_pieces"),
     ),
     Bug(
@@ -110,10 +110,10 @@ BUGS = (
     Bug(
         "driver-minor",
         "a driver is too old for a later CUDA of its own major version",
-        "engine/device.py",
+        "engine/backends/cuda.py",
         "driver[0] >= build[0]",
         "driver >= build",
-        ("tests/engine/test_device.py", "-k", "too_old"),
+        ("tests/engine/backends/test_cuda.py", "-k", "too_old"),
     ),
     Bug(
         "quota-outer",

@@ -312,4 +312,28 @@ BUGS = (
         ("tests/engine/runner/test_needs.py",),
         taught=True,
     ),
+    Bug(
+        "task-candidate",
+        "the candidate's box is told the tests",
+        "engine/runner/pair.py",
+        "Task(task.solution, seconds=seconds)",
+        "replace(task, seconds=seconds)",
+        ("tests/engine/runner/test_task.py",),
+    ),
+    Bug(
+        "task-star",
+        "in the box everything is imported from the solution that was borrowed name by name",
+        "engine/runner/forms.py",
+        'if data["form"] in (SCRIPT, CHECK, PYTEST):',
+        "if False:",
+        ("tests/engine/runner/test_task.py",),
+    ),
+    Bug(
+        "task-options",
+        "options of a doctest are lost on the way into the box",
+        "engine/runner/forms.py",
+        '{int(flag): on for flag, on in data["options"].items()}',
+        'dict(data["options"])',
+        ("tests/engine/runner/test_task.py",),
+    ),
 )

@@ -1,4 +1,4 @@
-"""What stands for what: the values of a message, and which number means which object, on this side and on the other."""
+"""Encodes the values of a message, and keeps which number means which object on this side and on the other."""
 
 import itertools
 import types

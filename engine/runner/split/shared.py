@@ -1,7 +1,7 @@
-"""Lists, dicts, sets and the like: each side holds its own, and whoever hands over the word tells what changed.
+"""Lists, dicts, sets and the like: each side holds a copy, and every message carries the changes.
 
-Only one side runs at a time, so both see one and the same container, in whatever way it is reached. A container that
-one side has let go of is no longer kept alike.
+Only one side runs at a time, so both see the same container, however they reach it. Once one side has dropped a
+container, the copies are no longer synchronized.
 """
 
 import argparse

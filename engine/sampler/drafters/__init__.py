@@ -38,6 +38,10 @@ class Drafter(Protocol):
         """A new run of this prompt; False if ``between_chunks`` said to stop while it was read."""
         return True
 
+    def read(self, rows: Sequence[Row], between_pieces: Callable[[], bool]) -> bool:
+        """The last of ``rows`` are new and begin with tokens of their own; False if ``between_pieces`` said to stop."""
+        return True
+
     def propose(self, rows: Sequence[Row], budget: DraftBudget) -> Proposals:
         """Tokens that may follow each row. What has been committed since the last call is in the rows."""
 

@@ -1,4 +1,4 @@
-"""The drafter for whoever names none: of all that the loaded models have to guess from."""
+"""The default drafter: the best one that the loaded models allow."""
 
 from engine.contract import Request
 from engine.sampler.acceptance import AcceptanceRule

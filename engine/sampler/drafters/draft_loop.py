@@ -1,4 +1,4 @@
-"""A draft model on a GPU: its loop is one captured graph that feeds itself, and the host hears once, at the end."""
+"""A draft model on a GPU: its loop is one captured graph that feeds itself; the host gets the tokens at the end."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -116,7 +116,7 @@ class LoopedDraftDrafter(DraftModelDrafter):
         drafts = loop.run(rows, first, counts).T.tolist()
         if max(counts) > 1:
             for index, (row, drafted) in enumerate(zip(rows, drafts, strict=True)):
-                self._fed[index] = row.tokens + drafted[: feeds[index]]
+                self._fed[index] = row.own + drafted[: feeds[index]]
         tokens = [drafted[:count] for drafted, count in zip(drafts, counts, strict=True)]
         return Proposals(tokens, loop.q(counts) if self.rule.needs_q else None)
 

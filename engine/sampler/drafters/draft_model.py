@@ -12,6 +12,7 @@ from engine.sampler.budget import DraftBudget
 from engine.sampler.device_model import DeviceModel
 from engine.sampler.drafters import Drafter
 from engine.sampler.drafters.timing import DraftTimer
+from engine.sampler.openings import Line, read_behind
 from engine.sampler.pair import LoadedPair
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.row import Row
@@ -31,7 +32,7 @@ class DraftModelDrafter(Drafter):
     rule: AcceptanceRule
     name = "draft-model"
     draws = True
-    _fed: list[list[int]] = field(default_factory=list)  # tokens after the prompt, by row
+    _fed: list[list[int]] = field(default_factory=list)  # tokens behind the shared prompt, by row
     _timer: DraftTimer = field(default_factory=DraftTimer)
 
     def cost(self, rows: int, budget: DraftBudget) -> float:
@@ -41,6 +42,18 @@ class DraftModelDrafter(Drafter):
     def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
         self._fed = []
         return self.model.prefill(self._readable(prompt), between_chunks) is not None
+
+    def read(self, rows: Sequence[Row], between_pieces: Callable[[], bool]) -> bool:
+        """Openings, not to read them in the middle of a step; the rows before catch up on the way."""
+        self._fed += [[] for _ in rows[len(self._fed) :]]
+        new = [at for at, fed in enumerate(self._fed) if not fed]
+        first = new[0] if new else len(rows)
+        lines = [self._missing(at, row, row.own) for at, row in enumerate(rows[:first])]
+        own = [row.own for row in rows]
+        read = read_behind(self.model, lines, [self._readable(each) for each in own[first:]], between_pieces)
+        if read is not None:
+            self._fed = own
+        return read is not None
 
     def reserve(self, rows: int, slots: int, prompt: int) -> None:
         self.model.reserve(rows, slots, prompt, last_only=True)
@@ -82,13 +95,18 @@ class DraftModelDrafter(Drafter):
         count = active[-1] + 1
         lines, starts = [], []
         for index in range(count):
-            wanted = rows[index].tokens + drafts[index]
-            known = min(_common_length(self._fed[index], wanted), len(wanted) - 1)
-            lines.append(self._readable(wanted[known:]))
-            starts.append(rows[index].prompt_length + known)
+            wanted = rows[index].own + drafts[index]
+            line = self._missing(index, rows[index], wanted)
+            lines.append(line.tokens)
+            starts.append(line.start)
             self._fed[index] = wanted
         logits = self.model.forward(lines, starts, last_only=True).logits
         return logits if len(active) == count else logits[active]
+
+    def _missing(self, index: int, row: Row, wanted: list[int]) -> Line:
+        """What the slab of row ``index`` lacks of ``wanted``, behind the shared prompt; the last token at least."""
+        known = min(_common_length(self._fed[index], wanted), len(wanted) - 1)
+        return Line(self._readable(wanted[known:]), row.shared_length + known)
 
     def _readable(self, tokens: Sequence[int]) -> list[int]:
         """The tokens with those that the draft has no embedding for (a smaller vocabulary) as id 0.

@@ -47,6 +47,9 @@ class HybridDrafter(Drafter):
             self.suffix.forget()
         return self.suffix.begin(prompt, between_chunks) and self.model.begin(prompt, between_chunks)
 
+    def read(self, rows: Sequence[Row], between_pieces: Callable[[], bool]) -> bool:
+        return self.model.read(rows, between_pieces)
+
     def propose(self, rows: Sequence[Row], budget: DraftBudget) -> Proposals:
         copied, counts = self.suffix.propose(rows, budget), budget.drawn
         chances = copied.survival or [None] * len(rows)

@@ -1,4 +1,4 @@
-"""A draft model in a table: what models of the target's family mostly wrote next, counted in answers of their own.
+"""Drafts from a table of n-grams: what models of the target's family mostly wrote next, counted in their own answers.
 
 It costs no pass and next to no memory, and has a guess where nothing of the prompt or a sibling repeats. A guess is
 only a guess: the target decides what stays, so a poor table costs time and never a word. ``benchmarks/ngrams.py``

@@ -1,4 +1,4 @@
-"""A draft model without passes of its own: a small network that goes on from what the target was about to say.
+"""Speculator: a small network that predicts the next tokens from the target's hidden states, without passes of its own.
 
 The hidden state that the target's output layer turned into a token knows more than that token. From it and the token
 that was drawn, the network predicts the next hidden state, which the target's own output layer (a few thousand rows of

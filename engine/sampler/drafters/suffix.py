@@ -1,4 +1,4 @@
-"""Drafts that cost no pass: copies of what was said before, and where nothing repeats, habit and insight.
+"""Drafts that cost no pass: copies of earlier text, and where nothing repeats, n-grams or the target's hidden states.
 
 Candidates of one prompt resemble each other. Where a candidate's last tokens occurred before, in the prompt, in itself
 or in a sibling, what followed there is a good guess (``copies``). It needs no second model, and copying from siblings
@@ -91,6 +91,7 @@ class SuffixDrafter(Drafter):
     def begin(self, prompt: Sequence[int], between_chunks: Callable[[int], bool]) -> bool:
         """A prompt that goes on from the last one, or is that one again, keeps what its candidates said."""
         self._history.begin(prompt)
+        self._read: set[tuple[int, ...]] = set()  # openings that are indexed
         self._text_of: dict[int, list[int]] = {}  # by candidate; finished ones stay and go on being copied from
         self._guesses: dict[int, Guess] = {}
         self._states: dict[int, Tensor] = {}  # of the speculator, where each candidate's last token was drawn
@@ -137,13 +138,23 @@ class SuffixDrafter(Drafter):
                 self._confidence.learn(kind, token == truth)
                 if token != truth:
                     break
-        beginning = self._history.prompt[-LONGEST:]  # so that matches cross over from the prompt
+        beginning = row.prompt[-LONGEST:]  # so that matches cross over from the prompt
         text = self._text_of.get(row.candidate)
         if text is None:
             text = self._text_of[row.candidate] = list(beginning)
+            self._read_opening(row)
         for token in row.tokens[len(text) - len(beginning) :]:
             self._copies.append(text, token)
         return text
+
+    def _read_opening(self, row: Row) -> None:
+        """It is copied from like the prompt; what several rows begin with counts once."""
+        opening = tuple(row.opening)
+        if opening and opening not in self._read:
+            self._read.add(opening)
+            text = list(row.prompt[: row.shared_length][-LONGEST:])
+            for token in opening:
+                self._copies.append(text, token)
 
     def _follow(self, guesses: list[Guess], states: dict[int, Tensor], least: float) -> None:
         """Guess token after token, for all rows side by side, to each row's first that is too unlikely.

@@ -41,6 +41,11 @@ def request(**changes: Any) -> Request:
         (request, {"time_budget_s": 0}, "time budget"),
         (request, {"time_budget_s": math.inf}, "time budget"),
         (request, {"turns": (Turn("user", "hi"),), "mode": "completion"}, "belong to chat mode"),
+        (request, {"openings": {2: (Turn("user", "no"),)}, "mode": "completion"}, "belong to chat mode"),
+        (request, {"openings": {2: ()}}, "must end with something that the user says"),
+        (request, {"openings": {2: (Turn("user", "no"), Turn("assistant", "ok"))}}, "that the user says"),
+        (request, {"openings": {2: (Turn("assistant", "a"), Turn("user", " "))}}, "that the user says"),
+        (Add, {"run": "r", "count": 1, "opening": (Turn("assistant", "ok"),)}, "that the user says"),
         (request, {"suffix": "return x"}, "belongs to fill-in-the-middle mode"),
         (request, {"sampling": Sampling(code_stop="function")}, "belongs to completion mode"),
         (request, {"overrides": {2: Sampling(code_stop="function")}}, "belongs to completion mode"),
@@ -143,3 +148,14 @@ def test_candidates_are_numbered_from_the_first_and_may_have_a_sampling_of_their
     asked = request(candidates=3, first_candidate=9, overrides={10: hot})
     assert list(asked.numbers) == [9, 10, 11]
     assert [asked.sampling_of(n) for n in asked.numbers] == [asked.sampling, hot, asked.sampling]
+
+
+def test_what_a_candidate_with_an_opening_is_asked_is_a_request_of_its_own() -> None:
+    earlier, opening = (Turn("user", "a"), Turn("assistant", "b")), (Turn("assistant", "c"), Turn("user", "d"))
+    asked = request(candidates=3, turns=earlier, openings={2: opening})
+    plain = request(candidates=3, turns=earlier)
+    assert asked.asked_of(1) == asked.asked_of(3) == plain
+    assert asked.asked_of(2) == request(
+        candidates=3, prompt="d", turns=(*earlier, Turn("user", "p"), Turn("assistant", "c"))
+    )
+    assert plain.asked_of(2) is plain

@@ -50,6 +50,8 @@ FULL = Request(
 )
 TURNED = Request("and now in C", 0, turns=(Turn("user", HOSTILE), Turn("assistant", "```\nx\n```")))
 
+REPAIRS = Request("p", 0, openings={2: (Turn("assistant", HOSTILE), Turn("user", "no"))})
+
 MESSAGES: list[Message] = [
     Load(ModelChoice()),
     Load(ModelChoice("a model", "a draft", "float32", "cuda:1", True)),
@@ -59,7 +61,9 @@ MESSAGES: list[Message] = [
     Cancel(),
     Cancel("r"),
     Cancel("r", 3),
+    Generate("r", REPAIRS),
     Add("r", 8),
+    Add("r", 1, (Turn("assistant", HOSTILE), Turn("user", "no"))),
     Close(),
 ]
 

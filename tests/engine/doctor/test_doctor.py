@@ -1,16 +1,23 @@
 """What the doctor says, and that each weakness comes with what to do about it."""
 
 import importlib.metadata
+import os
+import shutil
+import sys
 
 import pytest
 
 from engine import device
+from engine.backends import cuda
+from engine.backends.cpu import Cpu
+from engine.backends.device import Gpu
 from engine.child_process import ROOT
 from engine.doctor import display, machine, packages, protection, storage
 from engine.doctor.examination import examine
-from engine.models import notes
+from engine.models import hub, notes
 from engine.runner.client import RunnerUnavailable
 from engine.runner.protocol import Isolation
+from kernels import llvm
 
 GIB = 1 << 30
 MACHINE = device.Machine("Linux 6.1", "x86_64", 8, 16 * GIB, 12 * GIB, ("avx2",), ())
@@ -20,16 +27,16 @@ def by_name(findings):
     return {finding.name: finding for finding in findings}
 
 
-def survey(monkeypatch, cannot_compile="", **changes):
+def inspect(monkeypatch, cannot_compile="", **changes):
     found = device.Machine(**(vars(MACHINE) | changes))
     monkeypatch.setattr(machine, "inspect_machine", lambda: found)
-    monkeypatch.setattr(machine.llvm, "why_not", lambda: cannot_compile)
+    monkeypatch.setattr(llvm, "why_not", lambda: cannot_compile)
     return by_name(machine.machine())
 
 
 class TestMachine:
     def test_a_good_one(self, monkeypatch):
-        found = survey(monkeypatch)
+        found = inspect(monkeypatch)
         assert {found[name].state for name in ("system", "processor", "memory")} == {"good"}
         assert found["memory"].text == "12.9 of 17.2 GB free"
         assert found["GPU"].state == "note"
@@ -46,37 +53,37 @@ class TestMachine:
         ],
     )
     def test_weaknesses(self, monkeypatch, changes, name, advice):
-        finding = survey(monkeypatch, **changes)[name]
+        finding = inspect(monkeypatch, **changes)[name]
         assert finding.state == "weak"
         assert advice in finding.advice
 
-    @pytest.mark.parametrize(("cuda", "state"), [(True, "good"), (False, "bad")])
-    def test_a_gpu_needs_the_right_torch(self, monkeypatch, cuda, state):
-        monkeypatch.setattr(machine, "torch_build_has_cuda", lambda: cuda)
-        finding = survey(monkeypatch, gpus=(device.Gpu("A", 8 * GIB, 7 * GIB, "570"),))["GPU 0"]
+    @pytest.mark.parametrize(("has_cuda", "state"), [(True, "good"), (False, "bad")])
+    def test_a_gpu_needs_the_right_torch(self, monkeypatch, has_cuda, state):
+        monkeypatch.setattr(cuda, "torch_build_has_cuda", lambda: has_cuda)
+        finding = inspect(monkeypatch, gpus=(Gpu("A", 8 * GIB, 7 * GIB, "570", "cuda"),))["GPU 0"]
         assert finding.state == state
-        assert bool(finding.advice) is not cuda
+        assert bool(finding.advice) is not has_cuda
 
     def test_a_gpu_that_torch_cannot_use_is_said_to_be_left_alone(self, monkeypatch):
-        monkeypatch.setattr(machine, "torch_build_has_cuda", lambda: True)
-        monkeypatch.setattr(machine, "why_old_driver", lambda: "The NVIDIA driver is too old; update it.")
-        finding = survey(monkeypatch, gpus=(device.Gpu("A", 8 * GIB, 7 * GIB, "470"),))["GPU 0"]
+        monkeypatch.setattr(cuda, "torch_build_has_cuda", lambda: True)
+        monkeypatch.setattr(cuda, "why_old_driver", lambda: "The NVIDIA driver is too old; update it.")
+        finding = inspect(monkeypatch, gpus=(Gpu("A", 8 * GIB, 7 * GIB, "470", "cuda"),))["GPU 0"]
         assert finding.state == "bad"
         assert finding.advice == "The NVIDIA driver is too old; update it. Models run on the processor."
 
     def test_what_came_out_when_a_model_was_loaded_is_told(self, monkeypatch, tmp_path):
         monkeypatch.setenv("BASSLINE_HOME", str(tmp_path))
-        assert "models" not in survey(monkeypatch)
-        notes.keep("llama", "The model cannot be captured as a CUDA graph (it asked).")
+        assert "models" not in inspect(monkeypatch)
+        notes.keep("llama", "The model cannot be captured as a graph (it asked).")
         notes.keep("other", "")
-        finding = survey(monkeypatch)["models"]
-        assert finding.text == "llama: The model cannot be captured as a CUDA graph (it asked)."
+        finding = inspect(monkeypatch)["models"]
+        assert finding.text == "llama: The model cannot be captured as a graph (it asked)."
         notes.keep("llama", "")
-        assert "models" not in survey(monkeypatch)
+        assert "models" not in inspect(monkeypatch)
 
     def test_a_default_model_that_does_not_fit(self, monkeypatch):
-        monkeypatch.setattr(machine, "memory_free", lambda kind: GIB)
-        finding = survey(monkeypatch)["default model"]
+        monkeypatch.setattr(Cpu, "memory_free", lambda _: GIB)
+        finding = inspect(monkeypatch)["default model"]
         assert finding.state == "bad"
         assert "servers add" in finding.advice
 
@@ -162,7 +169,7 @@ class TestStorage:
     def home(self, tmp_path, monkeypatch):
         monkeypatch.setenv("BASSLINE_HOME", str(tmp_path / "home"))
         monkeypatch.setenv("HOME", str(tmp_path))
-        monkeypatch.setattr(storage.hub, "reachable", lambda: False)
+        monkeypatch.setattr(hub, "reachable", lambda: False)
 
     def test_nothing_yet(self):
         found = by_name(storage.storage())
@@ -171,12 +178,12 @@ class TestStorage:
         assert (found["folder"].state, found["hub"].state) == ("good", "weak")
 
     def test_little_room(self, monkeypatch):
-        monkeypatch.setattr(storage.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10**9}))
+        monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 10**9}))
         finding = by_name(storage.storage())["room"]
         assert (finding.state, finding.text) == ("weak", "1.0 GB free on its disk")
 
     def test_a_folder_that_cannot_be_written(self, monkeypatch):
-        monkeypatch.setattr(storage.os, "access", lambda *_: False)
+        monkeypatch.setattr(os, "access", lambda *_: False)
         finding = by_name(storage.storage())["folder"]
         assert finding.state == "bad"
         assert "BASSLINE_HOME" in finding.advice
@@ -193,7 +200,7 @@ class TestDisplay:
         assert "DISPLAY=:7" in by_name(display.display())["screen"].text
 
     def test_libraries_that_are_missing(self, monkeypatch):
-        monkeypatch.setattr(display.sys, "platform", "linux")
+        monkeypatch.setattr(sys, "platform", "linux")
         monkeypatch.setattr(display, "_loads", lambda name: "xcb" not in name)
         finding = by_name(display.display())["Qt"]
         assert "libxcb-cursor.so.0" in finding.text
@@ -214,7 +221,7 @@ def test_whatever_is_weak_says_what_to_do(monkeypatch):
 
         def close(self): ...
 
-    monkeypatch.setattr(storage.hub, "reachable", lambda: False)
+    monkeypatch.setattr(hub, "reachable", lambda: False)
     monkeypatch.setattr(protection, "RunnerClient", Silent)
     monkeypatch.setattr(protection, "WAIT_S", 0.01)
     findings = [finding for found in examine().values() for finding in found]

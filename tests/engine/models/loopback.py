@@ -46,7 +46,7 @@ class Loopback:
         self._ending = threading.Event()
 
     def put(self, path: str, body: bytes, type: str = "application/octet-stream", **more: object) -> None:
-        self.pages[path] = Page(body, type, **more)  # type: ignore[arg-type]
+        self.pages[path] = Page(body, type, **more)
 
     def starts(self, path: str) -> list[int]:
         """The first bytes that were asked for of one file."""

@@ -5,14 +5,14 @@ import re
 import cattrs
 import pytest
 
-from engine.device import Gpu
+from engine.backends.device import Gpu
 from engine.models.catalog import catalog, read
 
 GIB = 2**30
 
 
 def gpu(gib: float) -> Gpu:
-    return Gpu("test", int(gib * GIB), int(gib * GIB), "1")
+    return Gpu("test", int(gib * GIB), int(gib * GIB), "1", "cuda")
 
 
 @pytest.mark.parametrize("entry", catalog().model, ids=lambda e: e.name)

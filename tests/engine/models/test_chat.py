@@ -132,7 +132,7 @@ class TestSmallModel:
         """The careful way, taken where control tokens were typed, gives the stock ids for any other text too."""
         encoder = PromptEncoder(loaded_small_model.tokenizer)
         stock = loaded_small_model.encode(Request(prompt, 0, system=""))
-        encoder._control = _OnlyInTemplate(encoder._control, prompt)
+        encoder._control = _OnlyInTemplate(encoder._control, prompt)  # type: ignore[assignment]
         assert encoder.chat(prompt) == stock
 
     def test_control_tokens_stay_text(self, loaded_small_model):

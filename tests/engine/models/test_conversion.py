@@ -1,5 +1,6 @@
 """Conversions that end badly: nothing half-made under a final name, one sentence, and the next start works."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,9 +13,10 @@ import pytest
 import torch
 
 from engine.contract import LoadCancelled
-from engine.models import conversion, conversion_process, preparation
+from engine.models import child, conversion, conversion_process, preparation
 from engine.models.conversion import convert, read_manifest
 from engine.models.errors import ConversionFailed, DiskFull, DownloadFailed, OutOfMemory, UnsupportedModel, WrongFile
+from engine.models.gguf_file import read_header
 from engine.models.preparation import prepare
 from tests.engine.models.test_sources import gone
 
@@ -41,7 +43,9 @@ def test_cancelled_at_once_and_nothing_left(tiny_gguf, home):
     stages = []
     start = time.monotonic()
     with pytest.raises(LoadCancelled):
-        prepare(str(tiny_gguf()), precision="float32", device="cpu", progress=stages.append, cancelled=lambda: stages)
+        prepare(
+            str(tiny_gguf()), precision="float32", device="cpu", progress=stages.append, cancelled=lambda: bool(stages)
+        )
     assert stages[0].stage == "convert"
     assert time.monotonic() - start < 10
     assert left(home) == []
@@ -73,7 +77,7 @@ def test_cut_off_file(tiny_gguf, home):
 
 
 def test_a_child_that_dies_is_reported(tiny_gguf, home, monkeypatch, tmp_path):
-    monkeypatch.setattr(conversion.child, "_CHECKOUT", tmp_path)  # where there is no such module
+    monkeypatch.setattr(child, "_CHECKOUT", tmp_path)  # where there is no such module
     with pytest.raises(ConversionFailed, match=r"ended unexpectedly: .*No module named"):
         convert(tiny_gguf(), home / "out", "float32", quiet, never)
     assert not (home / "out").exists()
@@ -81,9 +85,9 @@ def test_a_child_that_dies_is_reported(tiny_gguf, home, monkeypatch, tmp_path):
 
 def test_room_is_looked_for_first(tiny_gguf, monkeypatch, tmp_path):
     path = tiny_gguf()
-    monkeypatch.setattr(conversion_process.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1})())
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1})())
     with pytest.raises(DiskFull, match="only 0 MB are free"):
-        conversion_process._check_room(conversion_process.read_header(path).parameters, tmp_path, "int8")
+        conversion_process._check_room(read_header(path).parameters, tmp_path, "int8")
 
 
 def test_two_starts_at_once_convert_once(tiny_gguf, home, monkeypatch):
@@ -144,7 +148,7 @@ def test_a_child_that_the_system_ends_is_a_lack_of_memory(tiny_gguf, home):
 def test_the_disk_runs_full(tiny_gguf, home, small_disk):
     """There is room for the weights, but not for the tokenizer as well."""
     path = tiny_gguf()
-    room = 4 * conversion_process.read_header(path).parameters
+    room = 4 * read_header(path).parameters
     small_disk(home / "models" / "converted", -(-room // 4096) * 4096 + 4096)
     with pytest.raises(DiskFull, match="disk is full; make room"):
         prepare_quietly(path)

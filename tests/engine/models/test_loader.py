@@ -10,7 +10,7 @@ from transformers import AutoTokenizer
 
 from benchmarks.int8_quality import compare
 from engine.contract import BadRequest, Loading, Request
-from engine.models import names, preparation
+from engine.models import preparation
 from engine.models.errors import (
     DownloadFailed,
     UnsupportedModel,
@@ -209,7 +209,7 @@ class TestHubCache:
 
     def test_a_gpu_prefers_safetensors_to_a_quantised_file(self, cached, home, monkeypatch):
         folder = cached("HuggingFaceTB/SmolLM2-135M-Instruct")
-        monkeypatch.setattr(names, "why_no_cuda", lambda: "")  # nothing is loaded here
+        monkeypatch.setattr("engine.backends.cuda.Cuda.why_not", lambda _: "")  # nothing is loaded here
         ready = prepare("smollm2", device="cuda", offline=True, progress=quiet, cancelled=never)
         assert (ready.folder, ready.precision) == (folder, "bfloat16")
 

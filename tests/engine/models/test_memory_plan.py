@@ -2,7 +2,8 @@
 
 import pytest
 
-from engine.device import Gpu
+from engine.backends import cuda
+from engine.backends.device import Gpu
 from engine.models import names, preparation
 from engine.models.catalog import catalog
 from engine.models.errors import DoesNotFit, DownloadFailed
@@ -93,10 +94,10 @@ class TestRefused:
 
     @pytest.fixture(autouse=True)
     def small_gpu(self, monkeypatch):
-        gpu = Gpu("Small", 8 * GIB, GIB, "1")
-        monkeypatch.setattr(names, "why_no_cuda", lambda: "")
-        monkeypatch.setattr(names, "nvidia_gpus", lambda: (gpu,))
-        monkeypatch.setattr("engine.device._ask_driver", lambda: (gpu,))
+        gpu = Gpu("Small", 8 * GIB, GIB, "1", "cuda")
+        monkeypatch.setattr(cuda.Cuda, "why_not", lambda _: "")
+        monkeypatch.setattr(cuda, "nvidia_gpus", lambda: (gpu,))
+        monkeypatch.setattr(cuda, "ask_driver", lambda: (gpu,))
 
     def ask(self, name="qwen2.5-coder-7b", **options):
         return prepare(name, device="cuda", progress=lambda _: None, cancelled=lambda: False, offline=True, **options)

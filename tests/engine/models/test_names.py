@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from engine import device
+from engine.backends import cuda
+from engine.backends.device import Gpu
 from engine.models import found, names
 from engine.models.errors import DownloadFailed, ModelNotFound, PrecisionNotAvailable, WrongFile
 from engine.models.names import choose_device, choose_precision, resolve
@@ -71,20 +72,20 @@ class TestOffline:
 
 class TestDevices:
     def test_no_cuda_in_this_torch(self, monkeypatch):
-        monkeypatch.setattr(device, "torch_build_has_cuda", lambda: False)
+        monkeypatch.setattr(cuda, "torch_build_has_cuda", lambda: False)
         with pytest.raises(PrecisionNotAvailable, match=r"without CUDA; choose --device cpu"):
             resolve("default", device="cuda")
 
     def test_no_gpu(self, monkeypatch):
-        monkeypatch.setattr(device, "torch_build_has_cuda", lambda: True)
-        monkeypatch.setattr(device, "nvidia_gpus", tuple)
-        monkeypatch.setattr(device, "_driver_loads", lambda: False)
+        monkeypatch.setattr(cuda, "torch_build_has_cuda", lambda: True)
+        monkeypatch.setattr(cuda, "nvidia_gpus", tuple)
+        monkeypatch.setattr(cuda, "_driver_loads", lambda: False)
         with pytest.raises(PrecisionNotAvailable, match=r"No NVIDIA GPU is found here"):
             resolve("default", device="cuda:0")
 
     def test_one_gpu_too_few(self, monkeypatch):
-        monkeypatch.setattr(names, "why_no_cuda", lambda: "")
-        monkeypatch.setattr(names, "nvidia_gpus", lambda: (device.Gpu("test", 8 << 30, 8 << 30, "1"),))
+        monkeypatch.setattr(cuda.Cuda, "why_not", lambda _: "")
+        monkeypatch.setattr(cuda, "nvidia_gpus", lambda: (Gpu("test", 8 << 30, 8 << 30, "1", "cuda"),))
         assert choose_device("cuda:0") == "cuda:0"
         with pytest.raises(PrecisionNotAvailable, match=r"no GPU number 1 here; the last is cuda:0"):
             choose_device("cuda:1")
@@ -95,7 +96,7 @@ class TestDevices:
             choose_device(name)
 
     def test_nothing_is_converted_for_a_gpu_that_is_not_there(self, tiny_gguf, home, monkeypatch):
-        monkeypatch.setattr(device, "torch_build_has_cuda", lambda: False)
+        monkeypatch.setattr(cuda, "torch_build_has_cuda", lambda: False)
         with pytest.raises(PrecisionNotAvailable):
             prepare_quietly(tiny_gguf(), device="cuda")
         assert not home.exists()

@@ -23,21 +23,25 @@ def server():
         yield loopback
 
 
-@pytest.fixture
-def fetch(server, tmp_path):
-    """``fetch(**changes of the remote)``: the bytes that arrive."""
-    known = Remote(f"{server.url}/file", "file.gguf", len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
-    seen = []
+class Fetch:
+    """``fetch(**changes of the remote)``: the bytes that arrive at ``target``; ``seen``: what progress was told."""
 
-    def run(**changes):
+    def __init__(self, server, target):
+        self.known = Remote(f"{server.url}/file", "file.gguf", len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
+        self.target = target
+        self.seen = []
+
+    def __call__(self, **changes):
         with httpx2.Client(trust_env=False) as client:
             download = Download(client, stall_s=0.4, pause_s=0.01)
-            download.fetch(replace(known, **changes), tmp_path / "file", lambda *counts: seen.append(counts))
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["file"]
-        return (tmp_path / "file").read_bytes()
+            download.fetch(replace(self.known, **changes), self.target, lambda *counts: self.seen.append(counts))
+        assert sorted(path.name for path in self.target.parent.iterdir()) == ["file"]
+        return self.target.read_bytes()
 
-    run.seen, run.target = seen, tmp_path / "file"
-    return run
+
+@pytest.fixture
+def fetch(server, tmp_path):
+    return Fetch(server, tmp_path / "file")
 
 
 def leave_a_part(target, tagged=True):

@@ -36,7 +36,7 @@ class Bench:
     def start(self, solution: str, tests: str, **more: object) -> str:
         self._count += 1
         name = f"run {self._count}"
-        self.client.test(RunTests(name, solution, tests, **more))  # type: ignore[arg-type]
+        self.client.test(RunTests(name, solution, tests, **more))
         return name
 
     def until(self, done: Callable[[Answer], bool]) -> Answer:

@@ -67,7 +67,7 @@ DOUBTS = [
 
 @pytest.mark.parametrize(("tests", "solution", "doubtful"), DOUBTS)
 def test_a_built_in_is_not_taken_for_the_candidate_s(tests: str, solution: str, doubtful: bool) -> None:
-    assert bool(entry.doubt(tests, solution)) is doubtful
+    assert bool(entry.doubt(forms.parse(tests), solution)) is doubtful
 
 
 @pytest.mark.parametrize(

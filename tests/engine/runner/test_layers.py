@@ -162,7 +162,7 @@ def test_what_bubblewrap_keeps_by_every_layer(bench: Bench) -> None:
     assert found.isolation.keys() == {"files", "network", "memory", "processes", "verdict"}
     assert set(found.weak) <= {"memory"}  # a computer may keep no groups
     assert ("no limit on their sum" in found.isolation["memory"]) == ("memory" in found.weak)
-    assert found.words.startswith("Running tests runs code that a model wrote, on this computer. It gets no network")
+    assert found.words.startswith("The tests run code that a model wrote on this computer. It gets no network")
 
 
 @pytest.mark.sandbox
@@ -243,7 +243,7 @@ class TestGroups:
         base, make = self.tree(tmp_path), Path.mkdir
 
         def mkdir(path: Path, *args: object, **more: object) -> None:
-            make(path, *args, **more)  # type: ignore[arg-type]
+            make(path, *args, **more)
             for name in ("memory.max", "memory.swap.max", "memory.oom.group", "pids.max", "cgroup.kill"):
                 (path / name).write_text("")
 

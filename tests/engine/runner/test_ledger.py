@@ -19,7 +19,12 @@ def one(name: str, outcome: str = "passed") -> list[dict[str, Any]]:
 
 
 def honest() -> list[dict[str, Any]]:
-    events = [{"kind": "hello"}, {"kind": "importing"}, {"kind": "imported"}, {"kind": "collected", "ids": ["a", "b"]}]
+    events: list[dict[str, Any]] = [
+        {"kind": "hello"},
+        {"kind": "importing"},
+        {"kind": "imported"},
+        {"kind": "collected", "ids": ["a", "b"]},
+    ]
     events += one("a") + one("b") + one("c1", "failed") + one("c2", "error") + [{"kind": "done"}]
     return events
 

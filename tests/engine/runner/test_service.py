@@ -69,7 +69,7 @@ MESSAGES = [
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda m: type(m).__name__)
 def test_every_message_survives_the_line(message: object) -> None:
-    line = to_line(message)  # type: ignore[arg-type]
+    line = to_line(message)
     assert line.count(b"\n") == 1
     back = (
         request_from_line

@@ -10,7 +10,7 @@ LOOKS_S = 0.3  # several looks of the stopwatch's thread
 class FakeLink:
     """Has waited as long as it is told."""
 
-    bookkeeping_s, asked, seconds = 0.0, 0, 0.0
+    bookkeeping_s, questions, seconds = 0.0, 0, 0.0
 
     def waited_s(self) -> float:
         return self.seconds
@@ -18,7 +18,7 @@ class FakeLink:
 
 def started() -> tuple[FakeLink, Stopwatch, list[str]]:
     link, late = FakeLink(), list[str]()
-    return link, Stopwatch(link, 1.0, late.append), late  # type: ignore[arg-type]
+    return link, Stopwatch(link, 1.0, late.append), late
 
 
 def soon(late: list[str], wanted: list[str]) -> None:
@@ -63,7 +63,7 @@ def test_what_the_messages_themselves_take_is_not_the_candidate_s() -> None:
     link.bookkeeping_s, link.seconds = 0.8, 1.7
     time.sleep(LOOKS_S)
     assert late == []
-    link.asked, link.seconds = 500, 2.2
+    link.questions, link.seconds = 500, 2.2
     time.sleep(LOOKS_S)
     assert late == []
     link.seconds = 2.4

@@ -11,6 +11,7 @@ from engine.runner.isolation import IsolationCheck
 from engine.runner.layers import Layers
 from engine.runner.protocol import RunTests
 from engine.runner.report import Report
+from engine.runner.task import Task
 from engine.runner.trial import Plan, Trial, can_fail
 
 IDS = ("a", "b")
@@ -28,10 +29,10 @@ class FakeBox:
         self.peak_mib: float | None = None
         self.hangs = False
 
-    def told(self, task: dict[str, Any], key: str) -> None:
+    def told(self, task: Task, key: str) -> None:
         records: list[dict[str, Any]] = [{"kind": "importing"}, {"kind": "imported"}]
         records.append({"kind": "collected", "ids": list(IDS)})
-        for name in task["ids"][: self.lives_for]:
+        for name in task.ids[: self.lives_for]:
             outcome = self.outcomes.get(name, "passed")
             why = checks.NOT_REACHED if outcome == "skipped" else ""
             end = {"kind": "end", "id": name, "outcome": outcome, "why": why}
@@ -40,7 +41,7 @@ class FakeBox:
                 self.hangs = True
                 break
             records.append(end | {"soft": name in self.soft, "reached": name in self.reached})
-        if self.done and not self.hangs and self.lives_for >= len(task["ids"]):
+        if self.done and not self.hangs and self.lives_for >= len(task.ids):
             records.append({"kind": "done"})
         self.lines = [json.dumps({"n": n, "key": key, **r}).encode() for n, r in enumerate(records, 1)]
 
@@ -58,7 +59,7 @@ class FakePair:
     def __init__(self, box: FakeBox):
         self.main, self.boxes = box, [box]
 
-    async def give(self, task: dict[str, Any], key: str, seconds: float) -> None:
+    async def give(self, task: Task, key: str, seconds: float) -> None:
         self.main.told(task, key)
 
     async def end(self) -> None:
@@ -91,7 +92,7 @@ def plan() -> Plan:
 
 
 def tried(store: FakeStore, patient: bool = True) -> Report:
-    trial = Trial(TEST, plan(), HELD, store, lambda result: None, patient)  # type: ignore[arg-type]
+    trial = Trial(TEST, plan(), HELD, store, lambda result: None, patient)
     return asyncio.run(trial.run())
 
 
@@ -146,12 +147,12 @@ PROOFS = {
 @pytest.mark.parametrize("name", PROOFS)
 def test_tests_can_fail_when_a_candidate_that_does_nothing_fails(name: str) -> None:
     store, proved = PROOFS[name]
-    assert asyncio.run(can_fail(TEST, plan(), HELD, store)) is proved  # type: ignore[arg-type]
+    assert asyncio.run(can_fail(TEST, plan(), HELD, store)) is proved
 
 
 def test_it_is_tried_once() -> None:
     async def twice() -> list[bool]:
         one, store = plan(), FakeStore(2, b="failed")
-        return [await can_fail(TEST, one, HELD, store) for _ in range(2)]  # type: ignore[arg-type]
+        return [await can_fail(TEST, one, HELD, store) for _ in range(2)]
 
     assert asyncio.run(twice()) == [True, True]

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from engine.sampler.graphs import WARM_UPS
+from engine.backends.cpu import Cpu
+from engine.backends.cuda_graphs import WARM_UPS
 from kernels.attention.torch import packed_attention
 
 
@@ -38,19 +39,24 @@ class Refuse:
 
 
 @dataclass
-class FakeDevice:
-    """See ``device_path.Device``. ``faults``: raised one after the other by what is named, the last of them for ever.
+class FakeDevice(Cpu):
+    """A GPU that computes on the processor.
 
-    What is named: ``import``, ``launch`` and ``capture``. None: this time it works. ``wrong``: what the kernel's
-    output is multiplied with.
+    ``faults``: raised one after the other by what is named (``import``, ``launch``, ``capture``), the last of them for
+    ever; None: this time it works. ``wrong``: what the kernel's output is multiplied with.
     """
+
+    is_host = False
 
     faults: dict[str, list[BaseException | None]] = field(default_factory=dict)
     wrong: float = 1.0
     alive: bool = True
     plain: str = ""
-    captures: list = field(default_factory=list)
+    captures: list[Rerun] = field(default_factory=list)
     launches: int = 0
+
+    def __post_init__(self):
+        super().__init__()
 
     def why_plain(self):
         return self.plain

@@ -6,7 +6,7 @@ from engine.contract import Sampling
 from engine.sampler.acceptance import Coupled, Rejection
 from engine.sampler.cost_table import CostTable
 from engine.sampler.decoder import Decoder
-from engine.sampler.drafters import NoDrafter
+from engine.sampler.drafters import Drafter, NoDrafter
 from engine.sampler.drafters.draft_model import DraftModelDrafter
 from engine.sampler.drafters.hybrid import HybridDrafter
 from engine.sampler.drafters.suffix import SuffixDrafter
@@ -45,6 +45,7 @@ def open_decoder(
 ):
     """``target`` and ``draft`` are stock models and stay as they are."""
     acceptance = Coupled() if rule == "coupled" else Rejection()
+    chosen: Drafter
     if drafter == "draft-model":
         second = RaggedModel(copy.deepcopy(draft), vocabulary, packed=packed)
         chosen = DraftModelDrafter(second, acceptance)

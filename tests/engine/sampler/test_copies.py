@@ -8,7 +8,8 @@ import pytest
 
 from engine.sampler.budget import DraftBudget
 from engine.sampler.drafters import copies
-from engine.sampler.drafters.copies import CROWD, LONGEST, SHORTEST, Copies, following, vote
+from engine.sampler.drafters.confidence import LONGEST
+from engine.sampler.drafters.copies import CROWD, SHORTEST, Copies, following, vote
 from engine.sampler.drafters.suffix import SuffixDrafter
 from tests.engine.sampler.running import new_rows
 

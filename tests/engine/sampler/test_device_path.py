@@ -9,13 +9,14 @@ from functools import partial
 import pytest
 import torch
 
+from engine.backends.cuda import why_too_old
 from engine.contract import Close, Generate, Load, LoadCancelled, LoadFailed, Loading, ModelChoice, Ready, Sampling
 from engine.models import notes
 from engine.models.errors import UnsupportedModel
 from engine.models.room import Room
 from engine.sampler.cost_table import CostTable
 from engine.sampler.device_model import DeviceModel
-from engine.sampler.device_path import GpuLost, open_model, reason_for, why_too_old
+from engine.sampler.device_path import GpuLost, open_model, reason_for
 from engine.sampler.engine import SamplerEngine
 from engine.sampler.ragged_model import RaggedModel
 from engine.sampler.self_check import check_ragged
@@ -100,7 +101,7 @@ class TestRungs:
         model = climb(stock, FakeDevice({"capture": [None] * after + [fault]}))
         assert rung_of(model) == "kernels"
         assert model.has_kernels
-        assert model.note.startswith("The model runs without captured graphs: its passes cannot be captured as CUDA gr")
+        assert model.note.startswith("The model runs without captured graphs: its passes cannot be captured as gr")
         assert len(model.note.splitlines()) == 1
         assert said(model, stock) == said(None, stock)
 

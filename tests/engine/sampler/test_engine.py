@@ -323,29 +323,28 @@ def test_without_a_model_a_run_is_refused(talk):
     assert (end.outcome, end.metrics) == ("refused", None)
 
 
-def break_at_step(modules, step, error, times):
-    """A reaction after which the target fails ``times`` times, from the given step on."""
-    left = [times]
+class BreakAtStep:
+    """A reaction after which the target fails ``times`` times, from the given step on, until ``hook`` is removed."""
 
-    def fail(module, args):
-        if left[0] == 0:
-            return
-        left[0] -= 1
-        raise error
+    def __init__(self, modules, step, error, times):
+        self.modules, self.step, self.error, self.left = modules, step, error, times
+        self.hook = None
 
-    def react(event, submit):
-        if isinstance(event, StepDone) and event.steps == step and react.hook is None:
-            react.hook = modules["target"].lm_head.register_forward_pre_hook(fail)
+    def __call__(self, event, submit):
+        if isinstance(event, StepDone) and event.steps == self.step and self.hook is None:
+            self.hook = self.modules["target"].lm_head.register_forward_pre_hook(self._fail)
 
-    react.hook = None
-    return react
+    def _fail(self, module, args):
+        if self.left:
+            self.left -= 1
+            raise self.error
 
 
 NO_MEMORY = "[enforce fail] not enough memory: you tried to allocate 9 bytes"
 
 
 def test_a_model_that_fails_in_a_step_keeps_finished_candidates_and_the_next_run_works(talk, modules):
-    react = break_at_step(modules, 2, RuntimeError("mat1 and mat2 do not fit"), times=1)
+    react = BreakAtStep(modules, 2, RuntimeError("mat1 and mat2 do not fit"), times=1)
     events = talk([LOAD, Generate("a", request(3, tokens=30)), Generate("b", request())], react)
     first, second = of(RunFinished, events)
     assert (first.outcome, second.outcome) == ("failed", "finished")
@@ -361,7 +360,7 @@ def test_a_model_that_fails_in_a_step_keeps_finished_candidates_and_the_next_run
 def test_out_of_memory_once_goes_on_with_half_the_batch_and_the_same_texts(talk, modules, drafter):
     want = texts(talk([LOAD, Generate("a", request(5, drafter=drafter, tokens=30))]))
     for error in (RuntimeError(NO_MEMORY), MemoryError()):
-        react = break_at_step(modules, 3, error, times=1)
+        react = BreakAtStep(modules, 3, error, times=1)
         events = talk([LOAD, Generate("a", request(5, drafter=drafter, tokens=30))], react)
         react.hook.remove()
         assert of(RunFinished, events)[0].outcome == "finished"
@@ -373,7 +372,7 @@ def test_out_of_memory_once_goes_on_with_half_the_batch_and_the_same_texts(talk,
 
 
 def test_out_of_memory_again_ends_the_run_with_numbers_and_the_next_one_works(talk, modules):
-    react = break_at_step(modules, 3, MemoryError(), times=2)
+    react = BreakAtStep(modules, 3, MemoryError(), times=2)
     events = talk([LOAD, Generate("a", request(6, tokens=30)), Generate("b", request())], react)
     first, second = of(RunFinished, events)
     assert (first.outcome, first.kind, second.outcome) == ("failed", "out-of-memory", "finished")

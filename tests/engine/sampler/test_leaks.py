@@ -73,7 +73,8 @@ def threads_of_ours():
 
 
 @pytest.mark.parametrize(("jobs", "cancel", "outcome"), [(20, False, "finished"), (100, True, "stopped")])
-def test_memory_is_flat_and_nothing_is_left(play, jobs, cancel, outcome):
+def test_memory_is_flat_and_nothing_is_left(play, jobs, cancel, outcome, monkeypatch):
+    monkeypatch.setattr("engine.sampler.prefix_reuse.BUDGET", 20_000)  # answers that are kept fill it at once
     threads, rows, generations = threads_of_ours(), len(alive(Row)), len(alive(SamplerRun))
     sizes, outcomes = play(jobs, cancel)
     assert outcomes == [outcome] * jobs

@@ -158,7 +158,8 @@ def test_guesses_end_at_the_first_that_is_too_unlikely(ngrams):
         (row,) = new_rows([1], said)
         row.commit([10, 11], [0.0, 0.0])
         proposals = drafter.propose([row], DraftBudget.of([4], least))
-        return proposals.tokens[0], proposals.survival[0]
+        assert proposals.survival is not None
+        return proposals.tokens[0], proposals.survival[0] or []
 
     tokens, chances = guesses(0.0)
     assert len(tokens) == 4

@@ -10,6 +10,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from engine.backends import registry
+from engine.backends.cpu import Cpu
 from engine.contract import (
     Add,
     Cancel,
@@ -306,6 +308,7 @@ def without_values(monkeypatch):
     """The device's verdict where tensors have no values: its kernels are left out, and so is the copy home."""
     kernels = pytest.importorskip("kernels.acceptance.triton", reason="triton has no wheel for this platform")
     monkeypatch.setattr("engine.sampler.verdict.HostCopy", lambda result: result)
+    monkeypatch.setitem(registry._BACKENDS, "meta", Cpu)
     judged = []
 
     def accept(logits, cuts, counter, drafts, starts, rule, *, q=None, raw=None):

@@ -178,9 +178,9 @@ def test_chi_square_through_the_real_rule(guess):
 
 def exact(model, prompt, sampling, length):
     """Probability of every text of ``length`` tokens, by walking the whole tree in float64."""
-    chances = {(): 1.0}
+    chances: dict[tuple[int, ...], float] = {(): 1.0}
     for _ in range(length):
-        longer = {}
+        longer: dict[tuple[int, ...], float] = {}
         for text, chance in chances.items():
             logits = model.logits_after([*prompt, *text])[None]
             found = distributions(logits, [SamplingPoint(sampling, TokenCounts(prompt, list(text)))])
@@ -204,15 +204,12 @@ PENALISED = Sampling(temperature=1.0, top_p=0.95, repetition_penalty=1.5, freque
 def test_texts_of_a_whole_run_follow_the_target(drafter, sampling):
     """Planned, drafted, verified, accepted and committed by the real decoder: 4,000 rows of four tokens."""
     target, prompt, length = TableModel(3, sharpness=1.0), [0, 1], 4
+    suffix, model = SuffixDrafter(), DraftModelDrafter(TableModel(3, sharpness=1.5, seed=3), Rejection())
     if drafter == "guess":
-        chosen = SuffixDrafter()
-        chosen.propose = lambda rows, budget: Proposals(
+        suffix.propose = lambda rows, budget: Proposals(
             [[row.candidate % 3] * count for row, count in zip(rows, budget.guesses, strict=True)]
         )
-    else:
-        chosen = DraftModelDrafter(TableModel(3, sharpness=1.5, seed=3), Rejection())
-        if drafter == "hybrid":
-            chosen = HybridDrafter(SuffixDrafter(), chosen)
+    chosen = {"guess": suffix, "draft model": model, "hybrid": HybridDrafter(suffix, model)}[drafter]
     rows = new_rows(range(1, 4001), prompt, length, seed=21, sampling=sampling)
     rows = decode(assemble(target, chosen, "fixed:2", Rejection()), prompt, rows)
     counts = Counter(tuple(row.tokens) for row in rows)

@@ -352,8 +352,8 @@ def test_costs_are_those_of_one_device_and_one_way(modules, tmp_path, monkeypatc
         return CostTable(dict.fromkeys(sizes, 1.0))
 
     monkeypatch.setattr("engine.sampler.cost_table.measure", measure)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: names[0])
     names = ["NVIDIA H200"]
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: names[0])
     captured, eager, plain = (
         open_device(modules["target"]),
         DeviceModel(copy.deepcopy(modules["target"]), VOCABULARY, packed_attention, None, room=SMALL),
@@ -362,7 +362,7 @@ def test_costs_are_those_of_one_device_and_one_way(modules, tmp_path, monkeypatc
     for name in ("NVIDIA H200", "NVIDIA A10"):
         names[0] = name
         for model in (captured, eager, plain) * 2:
-            model.device = SimpleNamespace(type="cuda")
+            model.device = SimpleNamespace(type="cuda", index=None)
             measured_once(model, "tiny", "bfloat16", 512, tmp_path)
     assert measured == [f"{name}{way}" for name in ("NVIDIA H200", "NVIDIA A10") for way in (" captured", " eager", "")]
     plain.device = torch.device("cpu")

@@ -1,13 +1,17 @@
 """A model that would give other text in a ragged batch is refused before it says anything."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from engine.models.errors import UnsupportedModel
 from engine.sampler import cache
 from engine.sampler.ragged_model import RaggedModel
-from engine.sampler.self_check import UnsupportedModel, check_ragged, longest_context, refuse_by_name
+from engine.sampler.self_check import check_ragged, longest_context, refuse_by_name
 from kernels.attention import native
+from kernels.attention.torch import visibility
 from tests.engine.sampler.tiny import ARCHITECTURES, GLU, VOCABULARY, build
 
 
@@ -52,14 +56,15 @@ def test_a_mask_that_is_off_by_one_is_caught(monkeypatch, compiled):
     if compiled:
         if why := native.why_not():
             pytest.skip(why)
-        right = native.packed_attention
+        right: Callable[..., torch.Tensor] = native.packed_attention
 
         def off_by_one(*line, **how):
-            return right(*line[:-1], (line[-1] - 1).clamp(min=0), **how)  # a slot that is not there is refused anyway
+            *before, positions = line
+            return right(*before, (positions - 1).clamp(min=0), **how)  # a slot that is not there is refused anyway
 
         monkeypatch.setattr(native, "packed_attention", off_by_one)
     else:
-        visible = cache.visibility
+        visible = visibility
         monkeypatch.setattr(cache, "visibility", lambda positions, *rest: visible(positions - 1, *rest))
         monkeypatch.setattr(cache, "is_compiled", lambda *heads: False)
     with pytest.raises(UnsupportedModel, match="than alone"):

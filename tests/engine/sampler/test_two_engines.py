@@ -6,6 +6,7 @@ One that was told to stop is at its last step when the next begins: after a forc
 import copy
 import sys
 import threading
+from functools import partial
 
 import pytest
 import torch
@@ -49,7 +50,7 @@ def built(precision, seed):
         ids = torch.arange(3, 9)[None]
         for name, model in models.items():
             model = replace_linears(compile_elementwise(model))
-            models[name] = join_siblings(model, lambda model=model: model(input_ids=ids))
+            models[name] = join_siblings(model, partial(model, input_ids=ids))
     return models
 
 

@@ -31,7 +31,7 @@ HASTY = Timeouts(connect_s=5, silence_s=5, busy_s=5)
 
 def request(candidates: int = 1, prompt: str = PROMPT, max_tokens: int = 64, **options: object) -> Request:
     sampling = options.pop("sampling", Sampling(max_tokens=max_tokens))
-    return Request(prompt, options.pop("seed", 0), candidates, sampling=sampling, **options)  # type: ignore[arg-type]
+    return Request(prompt, options.pop("seed", 0), candidates, sampling=sampling, **options)
 
 
 def eventually(fact: Callable[[], bool], at_most: float = 5.0) -> bool:
@@ -63,7 +63,7 @@ class Playing:
                 return event
 
     def load(self, address: str, **choice: object) -> Ready | LoadFailed:
-        self.submit(Load(ModelChoice(server=address, **choice)))  # type: ignore[arg-type]
+        self.submit(Load(ModelChoice(server=address, **choice)))
         event = self.until(lambda event: isinstance(event, Ready | LoadFailed))
         assert isinstance(event, Ready | LoadFailed)
         return event

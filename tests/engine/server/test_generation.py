@@ -142,6 +142,29 @@ def test_turns_and_system_are_said_before_the_prompt(server: FakeServer, play: P
     assert roles == [("system", "be brief"), ("user", "a"), ("assistant", "b"), ("user", PROMPT)]
 
 
+def test_repairs_are_asked_what_was_said_behind_the_prompt(server: FakeServer, play: Playing) -> None:
+    """One request for each conversation, also of repairs that join a run that goes on."""
+    connect(play, server)
+    first, second = ((Turn("assistant", answer), Turn("user", "fix it")) for answer in ("a", "b"))
+    play.play(request(4, openings={2: first, 3: second, 4: first}))
+    said = {m["content"]: asked.body for asked in server.asked_for("fix it") for m in asked.body["messages"][-2:-1]}
+    assert {answer: body.get("n", 1) for answer, body in said.items()} == {"a": 2, "b": 1}
+    assert all(body["messages"][-3]["content"] == PROMPT for body in said.values())
+    assert sorted(play.texts) == [1, 2, 3, 4]
+
+
+def test_a_repair_joins_a_run_that_goes_on(server: FakeServer, play: Playing) -> None:
+    connect(play, server)
+    server.answer = Polite(step_s=0.2, texts=("a b c d", "e"))
+    play.start(request(1))
+    play.until(lambda event: isinstance(event, TextAdded))
+    play.submit(Add("run", 1, (Turn("assistant", "a"), Turn("user", "fix it"))))
+    assert play.finish().outcome == "finished"
+    (asked,) = server.asked_for("fix it")
+    assert [m["content"] for m in asked.body["messages"][-3:]] == [PROMPT, "a", "fix it"]
+    assert sorted(play.texts) == [1, 2]
+
+
 def test_completion_mode_sends_the_bare_prompt(server: FakeServer, play: Playing) -> None:
     connect(play, server)
     play.play(request(2, mode="completion"))

@@ -64,7 +64,7 @@ ODD = {
     "a reason in every chunk": streamed(chunk({"content": "a"}, "stop"), chunk({"content": "b"}, "stop"), END),
     "an empty reason in every chunk": streamed(chunk({"content": "a"}, ""), chunk({"content": "b"}, ""), END),
     "a reason that is the word null": streamed(chunk({"content": "a"}, "null"), chunk({"content": "b"}, "null"), END),
-    "a reason that is an object": streamed(chunk({"content": "ab"}), chunk({}, {"type": "stop"})),  # type: ignore[arg-type]
+    "a reason that is an object": streamed(chunk({"content": "ab"}), chunk({}, {"type": "stop"})),
     "a reason of one's own": streamed(chunk({"content": "ab"}), chunk({}, "EOS_TOKEN")),
     "no line's end behind the last": streamed(
         chunk({"content": "a"}), f"data: {json.dumps(chunk({'content': 'b'}, 'stop'))}", done=False

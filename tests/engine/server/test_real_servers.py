@@ -71,7 +71,7 @@ def _servable(home: Path, folder: Path) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BASSLINE_HOME", str(home))
         options = {"device": "cpu", "progress": lambda _: None, "cancelled": lambda: False}
-        prepared = prepare(SMALL_MODEL, precision="float32", **options)  # type: ignore[arg-type]
+        prepared = prepare(SMALL_MODEL, precision="float32", **options)
     folder.mkdir()
     for file in prepared.folder.iterdir():
         if file.suffix == ".safetensors":

@@ -11,15 +11,17 @@ import pytest
 
 from engine.contract import CandidateFinished, ModelChoice, Ready, Request, RunFinished
 from engine.runner.report import Report, TestResult
-from engine.session import export
 from engine.session.export import (
     AlreadyExists,
     CannotSave,
+    Changed,
     NotOurs,
+    check_file,
     check_folder,
     export_json,
     export_run,
     export_with_tests,
+    replace_file,
     save,
     suggested_name,
 )
@@ -61,7 +63,7 @@ def test_an_existing_file_is_not_touched_unasked(tmp_path: Path) -> None:
 
 def test_a_file_that_appears_while_saving_is_not_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.py"
-    monkeypatch.setattr(export.os, "fsync", lambda descriptor: path.write_text("somebody else's"))
+    monkeypatch.setattr(os, "fsync", lambda descriptor: path.write_text("somebody else's"))
     with pytest.raises(AlreadyExists):
         save(path, "ours")
     assert path.read_text() == "somebody else's"
@@ -72,7 +74,7 @@ def test_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def refuse(*paths: object) -> None:
         raise PermissionError(errno.EPERM, "no links here")
 
-    monkeypatch.setattr(export.os, "link", refuse)
+    monkeypatch.setattr(os, "link", refuse)
     path = save(tmp_path / "a.py", "x")
     assert path.read_text() == "x"
     with pytest.raises(AlreadyExists):
@@ -85,7 +87,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(export.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CannotSave, match="the disk is full; choose another place"):
         save(path, "new", overwrite=True)
     assert path.read_text() == "old"
@@ -296,3 +298,38 @@ def test_a_check_tries_to_write_and_leaves_nothing(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(Path, "touch", refuse)
     with pytest.raises(CannotSave, match="you may not write there"):
         check_folder(tmp_path, overwrite=True)
+
+
+class TestReplacingAFile:
+    def test_the_file_says_something_else_and_keeps_its_mode(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.py"
+        path.write_bytes(b"x = 1\n")
+        path.chmod(0o640)
+        assert replace_file(path, b"x = 1\n", "y = 2\n") == path
+        assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"y = 2\n", 0o640)
+        assert [one.name for one in tmp_path.iterdir()] == ["a.py"]
+
+    def test_a_link_stays_a_link(self, tmp_path: Path) -> None:
+        (tmp_path / "real.py").write_bytes(b"x = 1\n")
+        (tmp_path / "link.py").symlink_to("real.py")
+        replace_file(tmp_path / "link.py", b"x = 1\n", "y = 2\n")
+        assert (tmp_path / "link.py").is_symlink()
+        assert (tmp_path / "real.py").read_bytes() == b"y = 2\n"
+
+    @pytest.mark.parametrize("meanwhile", [b"x = 3\n", None])
+    def test_one_that_changed_meanwhile_stays(self, meanwhile: bytes | None, tmp_path: Path) -> None:
+        path = tmp_path / "a.py"
+        if meanwhile is not None:
+            path.write_bytes(meanwhile)
+        with pytest.raises(Changed, match="has changed since it was read"):
+            replace_file(path, b"x = 1\n", "y = 2\n")
+        assert (path.read_bytes() if path.exists() else None) == meanwhile
+
+    def test_where_one_may_not_write_is_known_before(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        path = tmp_path / "a.py"
+        path.write_bytes(b"x = 1\n")
+        check_file(path)
+        assert [one.name for one in tmp_path.iterdir()] == ["a.py"]
+        monkeypatch.setattr(os, "access", lambda path, mode: False)  # whoever runs the tests may write everywhere
+        with pytest.raises(CannotSave, match="you may not write there"):
+            check_file(path)

@@ -168,7 +168,7 @@ class TestWhatIsWrittenWhen:
         connect = schema.connect
 
         def watched(*arguments: object) -> sqlite3.Connection:
-            db = connect(*arguments)  # type: ignore[arg-type]
+            db = connect(*arguments)
             db.set_trace_callback(lambda _: threads.add(threading.current_thread().name))
             return db
 
@@ -348,6 +348,15 @@ class TestDamage:
         assert journal._db.execute("SELECT star FROM runs").fetchone()[0] == 7
         journal.close()
 
+    def test_a_new_file_that_another_process_is_just_making_is_waited_for(self, file: Path) -> None:
+        file.parent.mkdir()
+        other = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("CREATE TABLE begun (column)")
+        threading.Timer(0.2, other.execute, ["ROLLBACK"]).start()
+        opened(file).close()
+        other.close()
+
     def test_a_place_that_cannot_be_written(self, tmp_path: Path) -> None:
         (tmp_path / "data").write_text("a file")
         said: list[str] = []
@@ -368,7 +377,7 @@ class TestDamage:
         def refuse(journal: Journal, *arguments: object) -> None:
             if full:
                 raise HistoryUnavailable("The history cannot be used: database or disk is full.")
-            put(journal, *arguments)  # type: ignore[arg-type]
+            put(journal, *arguments)
 
         monkeypatch.setattr(Journal, "put", refuse)
         run = Run("r", Request("p", 1, 2))
@@ -469,4 +478,39 @@ def test_a_run_of_a_living_process_is_not_recovered(file: Path) -> None:
     recorder.recover(lambda entries: left.extend(entry.id for entry in entries))
     recorder.close()
     assert left == [1]
+    journal.close()
+
+
+def test_a_run_is_open_while_somebody_goes_on_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "history.sqlite"
+    run = Run("r", Request("p", 7, 1))
+    recorder = Recorder(path)
+    recorder.begin(run)
+    assert recorder.flush()
+    journal = Journal(path)
+    assert journal.is_open(1)
+    journal.update(1, {"owner": "999999 0"})  # a process that died
+    assert not journal.is_open(1)
+    journal.claim(1)
+    run.apply(RunFinished("r", "stopped"))
+    recorder.note(run)
+    assert recorder.close()
+    assert not journal.is_open(1)
+    assert not journal.is_open(2)
+    journal.close()
+
+
+@pytest.mark.parametrize("id", [2, 0, 2**63 - 1, 2**63, 10**30])
+def test_a_number_that_no_run_has(id: int, tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "h")
+    with pytest.raises(NotInHistory, match=f"There is no run {id} in the history"):
+        journal.load(id)
+    journal.close()
+
+
+def test_whatever_is_typed_can_be_looked_for(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "h")
+    for search in ("\udcff", "a\0b", "%", "_", "'", '"', "\N{GREEK SMALL LETTER FINAL SIGMA}"):
+        assert journal.entries(search) == []
+    assert journal.entries(limit=10**30) == []
     journal.close()

@@ -6,14 +6,14 @@ import pytest
 
 from engine.contract import ModelChoice
 from engine.models.library import ListedModel
-from engine.session.ladder import ladder
+from engine.session.ladder import ladder, stand_in
 
 
 def row(name: str, parameters: int, **more: object) -> ListedModel:
     plain = ListedModel(
         name, name.upper(), "Catalog", parameters, 4096, "MIT", "", 0, 0, 0, True, True, False, True, "fits"
     )
-    return replace(plain, **more)  # type: ignore[arg-type]
+    return replace(plain, **more)
 
 
 ROWS = [
@@ -44,3 +44,38 @@ def test_a_larger_one_is_asked_for_without_the_draft_of_the_first_and_without_th
 @pytest.mark.parametrize("choice", [ModelChoice("unknown"), ModelChoice("small", server="local")])
 def test_where_nobody_knows_what_is_larger_there_is_one_step(choice: ModelChoice) -> None:
     assert [step.choice for step in ladder(choice, ROWS)] == [choice]
+
+
+AWAY = [
+    row("huge", 30_000, here=False, download_bytes=9_000),
+    row("large", 1_500, here=False, download_bytes=1_000, default=True),
+    row("middle", 1_000, here=False, download_bytes=700),
+    row("small", 500, here=False, download_bytes=400),
+    row("tiny", 100, here=False, download_bytes=80),
+    row("of another program", 400, source="Ollama"),
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "here", "expected"),
+    [
+        ("large", (), "small"),  # takes at most half as long to download
+        (ModelChoice.model, (), "small"),
+        ("large", ("tiny",), "tiny"),  # what is here is there at once
+        ("large", ("tiny", "middle"), "middle"),
+        ("large", ("huge",), "small"),  # larger ones are no help while it downloads
+        ("tiny", (), None),
+        ("large", ("large",), None),
+        ("unknown", (), None),
+    ],
+)
+def test_who_stands_in_while_a_model_downloads(model: str, here: tuple[str, ...], expected: str | None) -> None:
+    rows = [replace(each, here=True, download_bytes=0) if each.name in here else each for each in AWAY]
+    found = stand_in(ModelChoice(model), rows)
+    assert (found.name if found else None) == expected
+
+
+def test_who_does_not_fit_and_a_server_stand_in_for_nobody() -> None:
+    rows = [replace(each, fits=each.name == "large") for each in AWAY]
+    assert stand_in(ModelChoice("large"), rows) is None
+    assert stand_in(ModelChoice("large", server="http://local"), AWAY) is None

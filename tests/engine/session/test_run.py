@@ -24,7 +24,7 @@ from engine.session.run import Run
 PASS = Report("pass", "split", tests=(TestResult("1", "passed"), TestResult("2", "passed")))
 FAIL = Report("fail", "split", tests=(TestResult("1", "passed"), TestResult("2", "failed", "assert 3 == 4")))
 METRICS = Metrics(
-    0.1, 0.5, 2.0, 50.0, 10.0, 20.0, 15.0, 0.7, 9, "cpu", "int8", "suffix", "fixed:4", "coupled", 0.25, 3.5, 1.6, 2
+    0.1, 0.5, 2.0, 50.0, 10.0, 20.0, 15.0, 0.7, 9, "cpu", "int8", "suffix", "fixed:4", "coupled", 0.25, 3.5, 1.6, 2, 40
 )
 
 
@@ -397,6 +397,7 @@ class TestJson:
             "mean_draft_length": 3.5,
             "speedup": 1.6,
             "width": 2,
+            "tokens_read": 40,
         }
 
     def test_what_is_not_known_is_null(self) -> None:

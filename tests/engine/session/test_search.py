@@ -1,6 +1,7 @@
 """Until one passes: budgets, arms, models, and what is recorded; the engine is a list of events."""
 
-from dataclasses import dataclass, field, replace
+import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -14,107 +15,21 @@ from engine.contract import (
     Generate,
     Load,
     LoadFailed,
-    Message,
-    ModelChoice,
     Ready,
     Request,
     RunFinished,
-    RunStarted,
     Sampling,
     TextAdded,
 )
 from engine.runner.protocol import CancelTests, ConsentNeeded, RunTests, TestFinished
-from engine.runner.report import Report, TestResult
-from engine.session.arms import BATCH, FRESH, REPAIR, Budget, Model
+from engine.runner.report import Report
+from engine.session.arms import BATCH, FRESH, REPAIR, Budget
 from engine.session.candidate import Origin
 from engine.session.driver import RunDriver
-from engine.session.effects import Effect, FirstPass, TestPolicy
+from engine.session.effects import FirstPass, RefusedTests, TestPolicy
 from engine.session.run import Run
-from engine.session.search import Decision, Search
-
-PASS = Report("pass", "split", tests=(TestResult("1", "passed"), TestResult("2", "passed")))
-FAIL = Report("fail", "split", tests=(TestResult("1", "passed"), TestResult("2", "failed", "assert f() == 2, where 1")))
-WORSE = Report("fail", "split", tests=(TestResult("1", "failed", "assert f(0) == 1"), TestResult("2", "failed", "no")))
-SMALL = Model(ModelChoice("small"), "Small")
-LARGE = Model(ModelChoice("large"), "Large", speed=2.0, load_s=3.0)
-
-
-@dataclass
-class World:
-    """An engine that answers when it is told to, a runner that judges at once, and a clock that is moved."""
-
-    budget: Budget = field(default_factory=Budget)
-    ladder: tuple[Model, ...] = (SMALL,)
-    arms: tuple[str, ...] = (FRESH,)
-    now: float = 10.0
-
-    def __post_init__(self) -> None:
-        self.search = Search(self.budget, self.ladder, arms=self.arms)
-        request = self.search.first(Request("write f", 7))
-        self.run = Run("r", request, "assert f() == 2")
-        self.driver = RunDriver(self.run, TestPolicy, search=self.search, clock=lambda: self.now)
-        self.due: list[int] = []  # candidates that the engine has yet to end
-        self.engine_runs = False
-        self.sent: list[Message] = []
-        self.tests: list[RunTests] = []
-        self.told: list[FirstPass] = []
-        self.perform(self.driver.begin())
-
-    def perform(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case RunTests():
-                    self.tests.append(effect)
-                case CancelTests():
-                    self.tests = [test for test in self.tests if test.id != effect.id]
-                case FirstPass():
-                    self.told.append(effect)
-                case _:
-                    self.sent.append(effect)  # type: ignore[arg-type]
-                    self._engine_hears(effect)  # type: ignore[arg-type]
-
-    def _engine_hears(self, message: Message) -> None:
-        if isinstance(message, Generate):
-            assert not self.engine_runs
-            self.engine_runs, self.due = True, list(message.request.numbers)
-            self.perform(self.driver.engine_event(RunStarted("r", 5, tuple(self.due), 7)))
-        elif isinstance(message, Add) and self.engine_runs:
-            last = max(self.due, default=max(self.run.candidates) - message.count)
-            self.due += range(last + 1, last + 1 + message.count)
-
-    def write(self, seconds: float = 0.5, code: str = "") -> None:
-        """The engine ends the next candidate, and its run when there is none left."""
-        number = self.due.pop(0)
-        self.now += seconds
-        text = code or f"```python\ndef f(): return {number + 10}\n```"
-        self.perform(self.driver.engine_event(TextAdded("r", number, text, 3, 0.1)))
-        done = CandidateFinished("r", number, "done", "stop", text, 5, 0, 0, -0.1, 0.5)
-        self.perform(self.driver.engine_event(done))
-
-    def end_leg(self, outcome: str = "finished") -> None:
-        self.engine_runs, self.due = False, []
-        self.perform(self.driver.engine_event(RunFinished("r", outcome)))
-
-    def judge(self, report: Report = FAIL) -> None:
-        test = self.tests.pop(0)
-        self.perform(self.driver.runner_answer(TestFinished(test.id, report)))
-
-    def play(self, report: Report = FAIL, most: int = 500) -> None:
-        """All that comes by itself, every verdict the same."""
-        for _ in range(most):
-            if self.tests:
-                self.judge(report)
-            elif self.due:
-                self.write()
-            elif self.engine_runs:
-                self.end_leg("stopped" if self.run.state == "stopping" else "finished")
-            else:
-                break
-        assert self.driver.over
-
-    @property
-    def asked(self) -> list[Generate]:
-        return [message for message in self.sent if isinstance(message, Generate)]
+from engine.session.search import Decision, Search, asked_of
+from tests.engine.session.world import FAIL, LARGE, PASS, SMALL, WORSE, World
 
 
 def test_it_begins_with_a_batch_and_keeps_the_batch_full() -> None:
@@ -211,7 +126,7 @@ def test_the_time_counts_from_where_the_search_began() -> None:
     driver.engine_event(CandidateFinished("r", 1, "done", "stop", "def f(): return 1", 5, 0, 0, -0.1, 0.5))
     driver.engine_event(RunFinished("r", "finished"))
     now = 100.0
-    (test,) = driver.search_on(Search(Budget(seconds=60.0), (SMALL,), arms=(FRESH,)))
+    (test,) = driver.go_on(Search(Budget(seconds=60.0), (SMALL,), arms=(FRESH,)))
     assert isinstance(test, RunTests)
     (asked,) = driver.runner_answer(TestFinished(test.id, FAIL))
     assert isinstance(asked, Generate)
@@ -244,25 +159,118 @@ def test_a_new_leg_waits_for_the_last_verdict() -> None:
 
 
 def test_times_count_from_the_beginning_of_the_search() -> None:
-    world = World(Budget(candidates=BATCH + 1), arms=(REPAIR,))
+    world = World(Budget(candidates=BATCH + 1), arms=("told",))
     world.play()
     assert world.run.candidates[1].finished_s == 0.5  # as the engine says it
     assert world.run.candidates[BATCH + 1].finished_s == 0.5 * BATCH + 0.5
 
 
-def test_repairs_say_whose_they_are_and_begin_with_the_best() -> None:
-    world = World(Budget(candidates=BATCH + 2), arms=(REPAIR,))
-    for number in range(1, BATCH + 1):
+def judged_at_the_end(world: World, best: int = 4) -> World:
+    """A batch is written, and then judged: candidate ``best`` fails least."""
+    while world.due:
         world.write()
-        world.judge(FAIL if number == 4 else WORSE)
     world.end_leg()
+    for number in range(1, BATCH + 1):
+        world.judge(FAIL if number == best else WORSE)
+    return world
+
+
+def test_repairs_say_whose_they_are_and_begin_with_the_best() -> None:
+    world = judged_at_the_end(World(Budget(candidates=BATCH + 2), arms=(REPAIR,)))
     request = world.asked[1].request
     assert request.numbers == range(BATCH + 1, BATCH + 3)
-    assert "assert f() == 2" in request.prompt
-    assert "return 14" in request.turns[-1].text
-    assert world.run.candidates[BATCH + 1].origin == Origin(REPAIR, "Small", 4)
+    assert (request.prompt, request.turns) == ("write f", ())
+    answer, asked = request.openings[BATCH + 1]
+    assert "return 14" in answer.text
+    assert "assert f() == 2" in asked.text
+    assert "return 11" in request.openings[BATCH + 2][0].text  # another answer, not the same one again
+    assert [world.run.candidates[n].origin.of for n in request.numbers] == [4, 1]
     world.play()
-    assert world.run.result()["candidates"][-1]["origin"] == {"arm": REPAIR, "model": "Small", "of": 4}
+    assert world.run.result()["candidates"][-1]["origin"] == {"arm": REPAIR, "model": "Small", "of": 1}
+
+
+def test_repairs_and_fresh_candidates_fill_one_batch() -> None:
+    world = judged_at_the_end(World(Budget(candidates=BATCH * 2), arms=(FRESH, REPAIR)))
+    request = world.asked[1].request
+    arms = [world.run.candidates[number].origin.arm for number in request.numbers]
+    assert set(arms) == {FRESH, REPAIR}
+    assert arms == sorted(arms, key=lambda arm: arm == REPAIR)  # who reads nothing begins
+    assert [number for number, arm in zip(request.numbers, arms, strict=True) if arm == REPAIR] == list(
+        request.openings
+    )
+    corrected = [world.run.candidates[number].origin.of for number in request.openings]
+    assert len(set(corrected)) == len(corrected)
+
+
+def test_a_repair_joins_the_fresh_ones_that_are_being_written() -> None:
+    world = World(Budget(candidates=40), arms=(FRESH, REPAIR))
+    while not any(isinstance(message, Add) and message.opening for message in world.sent):
+        world.judge() if world.tests else world.write()
+    assert len(world.asked) == 1  # nobody waited for the batch to end
+    repairs = [c for c in world.run.candidates.values() if c.origin.arm == REPAIR]
+    assert repairs
+    assert all(c.origin.of in world.run.candidates for c in repairs)
+    world.play()
+    assert sorted(world.run.candidates) == list(range(1, 41))
+
+
+def test_a_completion_is_repaired_in_a_conversation_of_its_own() -> None:
+    world = World(Budget(candidates=BATCH + 3), arms=(REPAIR,), request=Request("def f():", 7, mode="completion"))
+    judged_at_the_end(world)
+    request = world.asked[1].request
+    assert request.mode == "chat"
+    assert request.openings == {}
+    assert {world.run.candidates[n].origin for n in request.numbers} == {Origin(REPAIR, "Small", 4)}
+
+
+def test_the_record_tells_what_every_candidate_was_asked() -> None:
+    """So a replay of the record gives the same candidates: a text depends on what is asked, seed and number alone."""
+    world = World(Budget(candidates=60), (SMALL, LARGE), (FRESH, "told", REPAIR))
+    asked: dict[int, Request] = {}
+    seen = 0
+    while not world.driver.over:
+        if world.tests:
+            world.judge()
+        elif world.due:
+            world.write()
+        elif world.engine_runs:
+            world.end_leg()
+        for message in world.sent[seen:]:  # as the engine understands them
+            if isinstance(message, Generate):
+                leg, last = message.request, message.request.numbers[-1]
+                asked |= {number: leg.asked_of(number) for number in leg.numbers}
+            elif isinstance(message, Add) and world.engine_runs:
+                for number in range(last + 1, last + 1 + message.count):
+                    openings = {number: message.opening} if message.opening else {}
+                    asked[number] = replace(leg, openings=openings).asked_of(number)
+                last += message.count
+        seen = len(world.sent)
+    kept = json.loads(json.dumps(world.run.decisions))
+
+    def said(request: Request) -> tuple[object, ...]:
+        return request.prompt, request.turns, request.seed, request.system, request.speculation
+
+    assert sorted(world.run.candidates) == list(range(1, 61))
+    for number in world.run.candidates:
+        found = asked_of(kept, number)
+        assert found is not None
+        assert said(found) == said(asked[number])
+        assert found.sampling_of(number) == asked[number].sampling_of(number)
+    assert {c.origin.arm for c in world.run.candidates.values()} >= {FRESH, REPAIR}
+
+
+def test_a_repair_that_came_too_late_is_not_recorded() -> None:
+    world = World(Budget(candidates=40), arms=(FRESH, REPAIR))
+    while not any(isinstance(message, Add) and message.opening for message in world.sent):
+        world.judge() if world.tests else world.write()
+    late = max(world.run.candidates)
+    assert world.search.decisions[-1].joins
+    world.end_leg()  # the engine had just ended the run
+    while world.tests:
+        world.judge()
+    assert not any(decision.joins and late in decision.request.numbers for decision in world.search.decisions)
+    world.play()
+    assert sorted(world.run.candidates) == list(range(1, 41))
 
 
 def test_the_next_model_is_loaded_and_asked_when_the_first_does_not_get_there() -> None:
@@ -317,14 +325,16 @@ def test_a_run_that_fails_is_the_end() -> None:
     assert len(world.asked) == 1
 
 
-def test_every_decision_is_recorded_with_what_it_was_made_from_and_reads_back() -> None:
-    world = World(Budget(candidates=BATCH * 3), arms=(FRESH, REPAIR, "told"))
+@pytest.mark.parametrize("arms", [(FRESH, REPAIR), (FRESH, REPAIR, "told")])
+def test_every_decision_is_recorded_with_what_it_was_made_from_and_reads_back(arms: tuple[str, ...]) -> None:
+    world = World(Budget(candidates=BATCH * 3), arms=arms)
     world.play()
     decisions = world.search.decisions
-    assert [d.request for d in decisions] == [message.request for message in world.asked]
-    assert all(set(d.considered.values()) for d in decisions[1:])
+    assert [d.request for d in decisions if not d.joins] == [message.request for message in world.asked]
+    assert all(set(d.considered.values()) for d in decisions[1:] if not d.joins)
+    assert any(d.joins or d.origins for d in decisions)
     assert [Decision.from_dict(d.to_dict()) for d in decisions] == [
-        Decision(round(d.at_s, 3), d.origin, d.model, d.request, d.considered) for d in decisions
+        replace(d, at_s=round(d.at_s, 3)) for d in decisions
     ]
 
 
@@ -334,7 +344,7 @@ def test_a_range_of_temperatures_is_walked_by_the_candidates_number() -> None:
     assert [request.sampling_of(n).temperature for n in (1, 2, 3, 20)] == [0.2, 1.0, 0.2, 1.0]
 
 
-@pytest.mark.parametrize("bad", [(0, 1.0), (-1, 1.0), (8, 0.0), (8, float("nan")), (8, float("inf"))])
+@pytest.mark.parametrize("bad", [(0, 1.0), (-1, 1.0), (10_001, 1.0), (8, 0.0), (8, float("nan")), (8, float("inf"))])
 def test_budgets_that_cannot_be(bad: tuple[int, float]) -> None:
     with pytest.raises(BadRequest):
         Budget(*bad)
@@ -373,3 +383,27 @@ def test_whatever_happens_budgets_hold_and_no_candidate_is_lost(data: st.DataObj
 
 
 READY = Ready("m", "cpu", "int8", 4096)
+
+
+def test_tests_that_never_give_a_verdict_end_the_search_and_are_told_of() -> None:
+    world = World(arms=(FRESH,))
+    nothing = Report("infra", "split", "Your tests do not load.")
+    for _ in range(2):
+        world.write()
+        world.judge(nothing)
+    assert world.driver.searching  # two may be an accident
+    world.write()
+    test = world.tests.pop(0)
+    effects = world.driver.runner_answer(TestFinished(test.id, nothing))
+    assert effects[:2] == [RefusedTests("Your tests do not load."), Cancel("r")]
+    assert not world.driver.searching
+
+
+def test_one_verdict_says_that_tests_work() -> None:
+    world = World(arms=(FRESH,))
+    world.write()
+    world.judge(FAIL)
+    for _ in range(4):
+        world.write()
+        world.judge(Report("infra", "split", "The runner ended."))
+    assert world.driver.searching

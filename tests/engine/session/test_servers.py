@@ -166,3 +166,19 @@ def test_a_token_that_no_header_can_hold_is_refused_unquoted(secret: str) -> Non
     with pytest.raises(BadServer, match="The token holds characters") as refused:
         Token(secret)
     assert secret not in str(refused.value)
+
+
+@pytest.mark.parametrize("part", ["address", "model", "ca_file", "proxy"])
+def test_bytes_that_are_no_text_never_reach_the_file(part: str) -> None:
+    words = {"name": "lab", "address": "http://lab:1", part: "http://\udcff"}
+    with pytest.raises(BadServer, match="are text in UTF-8"):
+        Server(**words)
+    add(Server("lab", "http://lab:1", model="größer 1"))
+    assert find("lab").model == "größer 1"
+
+
+def test_a_file_that_is_no_text_is_damaged(home: Path) -> None:
+    (home / "settings").mkdir(parents=True)
+    (home / "settings" / "servers.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(BadServer, match=r"servers\.toml cannot be read; repair it"):
+        find("lab")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from engine.contract import BadRequest, Sampling
-from engine.session import export
 from engine.session.export import CannotSave
 from engine.session.settings import Settings, keep, load
 
@@ -105,7 +104,7 @@ def test_a_full_disk_leaves_the_old_settings(file: Path, monkeypatch: pytest.Mon
     def full(descriptor: int) -> None:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr(export.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CannotSave, match="the disk is full"):
         keep(Settings(), file)
     assert load(file).settings == CHOSEN
@@ -114,7 +113,7 @@ def test_a_full_disk_leaves_the_old_settings(file: Path, monkeypatch: pytest.Mon
 def test_values_are_checked() -> None:
     for wrong in ({"theme": "x"}, {"font_size": 99}, {"candidates": 0}):
         with pytest.raises(BadRequest):
-            Settings(**wrong)  # type: ignore[arg-type]
+            Settings(**wrong)
 
 
 @pytest.mark.parametrize(("points", "fits"), [(0, True), (7, False), (8, True), (24, True), (25, False)])

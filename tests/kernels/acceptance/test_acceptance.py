@@ -30,7 +30,8 @@ def line(seed=5):
 
 
 def at(counter, index):
-    return tuple(part[index : index + 1] for part in counter)
+    seed, candidate, position = (part[index : index + 1] for part in counter)
+    return seed, candidate, position
 
 
 def drawn_by_hand(ids, log_weights, counter, purpose):
@@ -63,7 +64,8 @@ def test_rejection_takes_each_decision_by_a_number_of_its_own(seed):
         right = 0
         while right < count:
             t, x = start + right, drafts[start + right]
-            coin = uniform(*at(counter, t), torch.tensor([0]), ACCEPT)
+            key, candidate, position = at(counter, t)
+            coin = uniform(key, candidate, position, torch.tensor([0]), ACCEPT)
             if coin >= (p[t, x] - q[t, x]).exp():
                 break
             right += 1

@@ -141,7 +141,7 @@ def test_what_cannot_be_drawn_never_is():
     assert drawn.tokens.max() < 7
 
 
-@triton.jit
+@triton.jit  # type: ignore[untyped-decorator]
 def _gumbel_kernel(source, out, BLOCK: tl.constexpr):  # noqa: N803
     at = tl.arange(0, BLOCK)
     tl.store(out + at, _gumbel(tl.load(source + at)))

@@ -46,6 +46,11 @@ class Line:
         return packed_attention(self.query.double(), prefix, suffix, *places, **self.options | options)
 
 
+def converted(pair, dtype):
+    """Keys and values in another type; None where there are none."""
+    return pair and (pair[0].to(dtype), pair[1].to(dtype))
+
+
 def agree(line: Line, *, within: float = 5e-6, **options) -> None:
     torch.testing.assert_close(line.compiled(**options).double(), line.twin(**options), rtol=0, atol=within)
 
@@ -135,7 +140,7 @@ def test_another_type_is_left_to_torch(dtype):
     line = Line([2, 1, 3], [4, 0, 9], 9, sinks=True)
     want = line.compiled(window=7, softcap=2.0)
     line.query = line.query.to(dtype)
-    line.prefix, line.suffix = (tuple(part.to(dtype) for part in pair) for pair in (line.prefix, line.suffix))
+    line.prefix, line.suffix = converted(line.prefix, dtype), converted(line.suffix, dtype)
     found = line.compiled(window=7, softcap=2.0)
     assert found.dtype == dtype
     torch.testing.assert_close(found.float(), want, rtol=0, atol=5e-6 if dtype == torch.float64 else 0.05)
@@ -144,7 +149,7 @@ def test_another_type_is_left_to_torch(dtype):
 def test_one_of_them_of_another_type_is_left_to_torch():
     line = Line([2, 1], [4, 0], 9)
     want = line.compiled()
-    line.suffix = tuple(part.double() for part in line.suffix)
+    line.suffix = converted(line.suffix, torch.float64)
     torch.testing.assert_close(line.compiled(), want, rtol=0, atol=5e-6)
 
 

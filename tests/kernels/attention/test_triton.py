@@ -57,7 +57,7 @@ def both(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
     sinks = normal(case.heads) if case.sinks else None
     options = {"scaling": 0.3, "window": case.window, "softcap": case.softcap}
     got = packed_attention(query, prefix, suffix, *line, **options, sinks=sinks, tiling=case.tiling)
-    wide = [None if pair is None else (pair[0].double(), pair[1].double()) for pair in (prefix, suffix)]
+    wide = prefix and (prefix[0].double(), prefix[1].double()), (suffix[0].double(), suffix[1].double())
     sinks = None if sinks is None else sinks.double()
     return got, plain_attention(query.double(), *wide, *line, **options, sinks=sinks)
 

@@ -72,12 +72,12 @@ def test_close_to_the_float_layer():
 def test_any_shape(out, width, count, with_bias):
     weight, bias = weight_and_bias(out, width)
     quantized, scale = quantize_weight(weight)
-    bias = bias if with_bias else None
     x = rows_of_many_sizes(count, width)
-    result = int8_linear(x, pack(quantized, scale), bias)
+    added = bias if with_bias else None
+    result = int8_linear(x, pack(quantized, scale), added)
     assert result.shape == (count, out)
     for row, expected in zip(x, result, strict=True):
-        assert torch.equal(int8_linear(row, pack(quantized, scale), bias), expected)
+        assert torch.equal(int8_linear(row, pack(quantized, scale), added), expected)
 
 
 def test_rows_and_channels_of_zeros():

@@ -1,4 +1,4 @@
-"""The survey of logits: compiled against torch in float64, at all widths, and each row by itself."""
+"""Statistics of the logits: compiled against torch in float64, at all widths, and each row by itself."""
 
 import pytest
 import torch

@@ -49,7 +49,7 @@ def test_uniform_is_inside_the_open_interval_and_even():
 
 
 def test_the_purposes_are_different_streams():
-    at = [torch.tensor(5), torch.tensor(1), torch.arange(100), torch.tensor(7)]
+    at = (torch.tensor(5), torch.tensor(1), torch.arange(100), torch.tensor(7))
     draws = torch.stack([uniform(*at, p) for p in (philox.TOKEN, philox.DRAFT, philox.ACCEPT, philox.RESIDUAL)])
     assert draws.unique().numel() == 400
 

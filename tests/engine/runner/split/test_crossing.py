@@ -203,7 +203,12 @@ def test_a_character_that_is_printed_in_pieces_is_one() -> None:
     assert "".join(text for _, text in told) == "aä€"
 
 
-UNCROSSABLE = [os, threading.Lock(), open, (lambda: (yield))().gi_frame, type("Elsewhere", (), {})()]
+def halted() -> Any:
+    """A generator that has not begun."""
+    yield
+
+
+UNCROSSABLE = [os, threading.Lock(), open, halted().gi_frame, type("Elsewhere", (), {})()]
 
 
 @pytest.mark.parametrize("value", UNCROSSABLE, ids=lambda v: type(v).__name__)

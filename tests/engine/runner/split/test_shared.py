@@ -60,7 +60,7 @@ def test_an_item_that_moves_on_to_the_next_container_is_seen() -> None:
 
 
 def test_what_the_other_side_changed_can_be_changed_back() -> None:
-    values = [[n] for n in range(500)]
+    values: list[list[object]] = [[n] for n in range(500)]
     shared = table(values)
     assert changed(shared) == []
     number, before = shared.number(values[3]), values[3][0]
