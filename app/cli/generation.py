@@ -349,9 +349,10 @@ class CommandLineRun:
     def _compare(self) -> None:
         self.comparison = Comparison(self.run, self, "consent" in self._consents, self.job.environment)
         self.comparison.compare(self.job.suggest is not None)
-        if not self.job.ask or self.interrupted:
-            return
-        self._tests = self.comparison.ask()
+        if self.job.ask and not self.interrupted:
+            self._tests = self.comparison.ask()
+        if self._recorder is not None:
+            self._recorder.note(self.run)
         if self._tests != self.run.tests:
             self._perform(self._driver.run_tests())
             while not self._over():

@@ -103,6 +103,7 @@ def _about(kept: StoredRun) -> Iterator[str]:
     for number, candidate in sorted(run.candidates.items()):
         tests = f", tests {candidate.tests_label}" if candidate.test_state != TestState.NOT_RUN else ""
         like = f", {candidate.likeness}" if candidate.likeness else ""
+        like += f", {candidate.agreement}" if candidate.agreement else ""
         like += ", no code" if candidate.has_no_code else ""
         yield f"  {number}: {candidate.state}, {candidate.tokens} tokens{tests}{like}"
     yield summary.outcome(run)

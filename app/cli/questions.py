@@ -9,15 +9,16 @@ from typing import Protocol
 from app.cli.interrupts import on_interrupt
 from app.cli.output import put, shown
 from engine.contract import BadRequest, BasslineError, Request
-from engine.contract.states import FINISHED
 from engine.elicitation import model_prompts, suggestions
 from engine.elicitation.answers import Answer, NotWritable, with_answer
-from engine.elicitation.elicitation import Elicitation, Solution
+from engine.elicitation.elicitation import Elicitation
 from engine.elicitation.questions import Question
+from engine.elicitation.standings import Compared
 from engine.elicitation.suggestions import Ranked
 from engine.elicitation.target import NothingToAsk
 from engine.runner.protocol import Observe, Observed
 from engine.session import settings
+from engine.session.comparing import elicitation_of
 from engine.session.export import save
 from engine.session.run import Run
 
@@ -64,44 +65,39 @@ class Comparison:
     def compare(self, suggest: bool = False) -> None:
         """``suggest``: the model writes tests as well. Says why where there is nothing to compare."""
         run = self._run
-        solutions = {
-            number: Solution(c.code, c.mean_logprob, c.text)
-            for number, c in sorted(run.candidates.items())
-            if c.state in FINISHED and c.code.strip() and c.block.maybe_python
-        }
         try:
-            elicitation = Elicitation(run.request.prompt, run.tests, solutions)
+            elicitation = elicitation_of(run, run.tests)
             if suggest:
-                elicitation = self._with_suggestions(elicitation, solutions)
+                elicitation = self._with_suggestions(elicitation)
             elif not elicitation.written and model_prompts.askable(elicitation.target):
-                elicitation = self._with_calls(elicitation, solutions)
+                elicitation = self._with_calls(elicitation)
         except NothingToAsk as why:
             self._helpers.note(str(why))
-            run.compared({}, {"inputs": 0, "note": str(why)})
+            run.compared(Compared(record={"inputs": 0, "note": str(why)}, answered=run.comparison.answered))
             return
         self.elicitation = elicitation
         for answer in self._helpers.observe(elicitation.requests("compare", self._consent, self._environment)):
             elicitation.take(answer)
         self._tell()
 
-    def _with_calls(self, elicitation: Elicitation, solutions: dict[int, Solution]) -> Elicitation:
+    def _with_calls(self, elicitation: Elicitation) -> Elicitation:
         """Nobody wrote an input, and made-up ones say little: the model is asked for calls."""
         run, target = self._run, elicitation.target
         texts = self._helpers.generate(model_prompts.for_calls(run.request, target), "calls")
-        return Elicitation(run.request.prompt, run.tests, solutions, suggestions.calls(texts, target))
+        return elicitation_of(run, run.tests, suggestions.calls(texts, target))
 
-    def _with_suggestions(self, elicitation: Elicitation, solutions: dict[int, Solution]) -> Elicitation:
+    def _with_suggestions(self, elicitation: Elicitation) -> Elicitation:
         run, target = self._run, elicitation.target
         if not model_prompts.askable(target):
             self._helpers.note("Tests are suggested for functions only; the candidates are compared without.")
             return elicitation
         texts = self._helpers.generate(model_prompts.for_asserts(run.request, target), "suggest")
         suggested = suggestions.read(texts, target)
-        return Elicitation(run.request.prompt, run.tests, solutions, suggestions.calls(texts, target), suggested)
+        return elicitation_of(run, run.tests, suggestions.calls(texts, target), suggested)
 
     def _tell(self) -> None:
         assert self.elicitation is not None
-        self._run.compared(self.elicitation.standings(), self.elicitation.record())
+        self._run.compared(self.elicitation.compared())
 
     def ask(self) -> str:
         """The tests with the answers in them; those that there were, where none was given."""
@@ -177,9 +173,8 @@ def suggested_file(offered: list[Ranked], tests: str = "") -> str:
     """Suggested tests as a file: each is for the user to look at, so it says who agrees."""
     lines = ["# Suggested by the model, and not looked at by anybody: keep what is right.\n"]
     for entry in offered:
-        given, outcome = entry.suggestion.given, entry.suggestion.outcome
         try:
-            text = with_answer("", Answer(given, outcome))
+            text = with_answer("", entry.answer)
         except NotWritable:
             continue
         agree = ", ".join(map(str, entry.members))

@@ -34,6 +34,8 @@ def badge(candidate: Candidate, per_second: float | None, best: bool = False, ou
         note = tr("fails like {number}").format(number=candidate.fails_like.number)
     elif candidate.behaves_like is not None:
         note = tr("behaves like {number}").format(number=candidate.behaves_like.number)
+    elif candidate.suggested[1]:
+        note = tr("agrees with {n} of {all}").format(n=candidate.suggested[0], all=candidate.suggested[1])
     if outdated:
         return Badge(word, tr("tests changed"), shown.icon, "muted", best)
     return Badge(word, tr("best") if best else note, shown.icon, shown.tone, best)
@@ -73,4 +75,6 @@ def in_words(candidate: Candidate, per_second: float | None, outdated: bool = Fa
         parts.append(tr("a repair of candidate {n}").format(n=candidate.origin.of))
     if candidate.likeness:
         parts.append(candidate.likeness)
+    if candidate.agreement:
+        parts.append(candidate.agreement)
     return ", ".join(parts)

@@ -24,6 +24,7 @@ def details(candidate: Candidate, run: Run | None = None, best: str = "") -> lis
         (tr("Prompt"), _asked(candidate, run)),
         (tr("Tests"), candidate.tests_label),
         (tr("Similarity"), candidate.likeness),
+        (tr("Suggested tests"), candidate.agreement),
         (tr("Group"), _group(candidate, run)),
         (tr("Tokens"), f"{candidate.tokens:,}"),
         (tr("First token"), _seconds(candidate.started_s)),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class ActionState:
     """``current`` is the candidate in view; ``preloading``: models are being loaded that nobody waits for;
-    ``loads_other``: what is being loaded is not what is chosen now.
+    ``loads_other``: what is being loaded is not what is chosen now. ``suggesting``: the model writes tests.
 
     ``past``: the run in view is one from the history, to be read only. ``may_run_code``: the settings allow tests.
     """
@@ -18,6 +18,7 @@ class ActionState:
     running: bool = False
     stopping: bool = False
     testing: bool = False
+    suggesting: bool = False
     closing: bool = False
     past: bool = False
     may_run_code: bool = True
@@ -79,7 +80,7 @@ def generate_more(now: ActionState) -> str:
 def stop(now: ActionState) -> str:
     if now.stopping:
         return "Stopping…"
-    return "" if now.busy or now.preloading else "Nothing is running."
+    return "" if now.busy or now.preloading or now.suggesting else "Nothing is running."
 
 
 def stops_loading(now: ActionState) -> str:
@@ -145,6 +146,24 @@ def compare_behaviour(now: ActionState) -> str:
     if now.running:
         return "The run is still going on."
     return "" if now.finished >= 2 else "There are no two finished candidates yet."
+
+
+def suggest_tests(now: ActionState) -> str:
+    if now.closing:
+        return "Bassline is closing."
+    if now.past:
+        return _PAST
+    if not now.may_run_code:
+        return "Running code is switched off in the settings."
+    if now.running:
+        return "The run is still going on."
+    if now.loading or now.preloading:
+        return "The model is still loading."
+    if now.suggesting:
+        return "The model is writing tests already."
+    if not now.finished:
+        return "Generate some candidates first."
+    return "" if now.has_model else "No model is loaded; Generate loads the one that is chosen."
 
 
 def needs_two(now: ActionState) -> str:

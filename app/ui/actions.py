@@ -157,6 +157,13 @@ ACTIONS: tuple[Action, ...] = (
             separated=True,
         ),
         Action(
+            "suggest_tests",
+            "Suggest tests",
+            "Have the model write tests, and tick those that are right; to the list, if it is open",
+            "Shift+F9",
+            blocked=action_state.suggest_tests,
+        ),
+        Action(
             "ask_by_itself",
             "Ask where they differ",
             "After a run without tests, compare what the candidates do and ask which result is right",

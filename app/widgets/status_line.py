@@ -35,7 +35,7 @@ class StatusLine(QWidget):
         self._run = LineLabel(QSizePolicy.Policy.Ignored)
         self._model = LineLabel(QSizePolicy.Policy.Fixed)
         self._model.setProperty("tone", "muted")
-        self._run_words = self._words = self._download = self._done = ""
+        self._run_words = self._words = self._download = self._writing = self._done = ""
         self._done_levels: list[str] = []
         self._do: Callable[[], None] | None = None
         self._offer = QPushButton()
@@ -66,7 +66,7 @@ class StatusLine(QWidget):
     @property
     def model_text(self) -> str:
         """All there is to say of the model, or of what was done just now."""
-        return self._done or APART.join(part for part in (self._words, self._download) if part)
+        return self._done or APART.join(part for part in (self._writing, self._words, self._download) if part)
 
     @property
     def shown(self) -> tuple[str, str]:
@@ -97,6 +97,11 @@ class StatusLine(QWidget):
     def show_download(self, words: str = "") -> None:
         """What is being downloaded beside, and how far it is; empty when nothing is."""
         self._download = words
+        self._fit()
+
+    def show_writing(self, words: str = "") -> None:
+        """What the model writes beside the run, and how far it is; empty when it writes nothing."""
+        self._writing = words
         self._fit()
 
     def offer(self, words: str = "", tip: str = "", do: Callable[[], None] | None = None) -> None:

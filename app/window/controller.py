@@ -10,6 +10,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.controllers.announcements import Announcer
+from app.controllers.comparison import ComparisonController
 from app.controllers.history import HistoryController
 from app.controllers.meanwhile import MeanwhileController
 from app.controllers.memory_fit import MemoryFitController
@@ -25,6 +26,7 @@ from app.controllers.runs import RunController
 from app.controllers.save import SaveController
 from app.controllers.search import SearchController
 from app.controllers.servers import ServersController
+from app.controllers.suggested_tests import SuggestedTestsController
 from app.controllers.testing_consent import TOGGLES, TestingConsent
 from app.controllers.unsent_text import UnsentText
 from app.controllers.views import ViewController
@@ -68,7 +70,9 @@ class MainController(QObject):
         self.runner = RunnerConnection(open_runner, self)
         self.running = RunController(self.loading, self.runner, self._test_policy, window.tests.text, self)
         self.tests = TestingConsent(window, self.running, self.runner, self)
-        self.questions = QuestionController(window, self.running, self.runner, self._may_run_code, self)
+        self.comparison = ComparisonController(window, self.running, self.runner, self._may_run_code, self)
+        self.questions = QuestionController(window, self.running, self.comparison, self._may_run_code, self)
+        self.suggesting = SuggestedTestsController(window, self.loading, self.running, self.comparison, self)
         self.searching = SearchController(window, self.loading, self.running, self)
         self.preparing = PreloadController(window, self.loading, self)
         self.fitting = MemoryFitController(window, self.loading, self)
@@ -127,6 +131,7 @@ class MainController(QObject):
         window.start_page.demo_chosen.connect(self.play_demo)
         window.wants_to_close.connect(self.ask_to_close)
         self.history.changed.connect(self.showing.refresh)
+        self.suggesting.changed.connect(self.showing.refresh)
         self.history.used_again.connect(self.asking.ask_again)
         self.history.goes_on.connect(self.searching.resume)
         self.preferences.changed.connect(self.showing.refresh)
@@ -192,6 +197,7 @@ class MainController(QObject):
         if self.loading.busy:
             self.window.loading.stopping()
         self.loading.cancel()
+        self.suggesting.stop()
         self.running.stop()
 
     def next_passing(self) -> None:
@@ -240,6 +246,7 @@ class MainController(QObject):
             return
         self._closing = True
         self.running.close()
+        self.suggesting.close()
         self.announcing.close()
         self.fitting.close()
         self.searching.close()
@@ -310,6 +317,7 @@ class MainController(QObject):
             running=self.running.busy,
             stopping=run is not None and run.state == RunState.STOPPING,
             testing=self.running.testing,
+            suggesting=self.suggesting.writing,
             closing=self._closing,
             past=self.history.past is not None,
             may_run_code=self.preferences.settings.run_code,

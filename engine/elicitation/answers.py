@@ -47,14 +47,8 @@ def form_of(tests: str) -> str:
 def with_answer(tests: str, answer: Answer) -> str:
     """The tests with one test more; what was there stays as it is. Raises NotWritable."""
     form = form_of(tests)
-    if answer.given.is_program:
-        if tests.strip() and form != EXAMPLES:
-            raise NotWritable("What a program prints can only be added to tests of input and output.")
-        return _joined(tests, _example(answer))
-    if form == EXAMPLES:
-        raise NotWritable("These tests are of input and output; a call cannot be added to them.")
-    if form == DOCTEST:
-        return _joined(tests, _doctest(answer))
+    if answer.given.is_program or form in (EXAMPLES, DOCTEST):
+        return _joined(tests, as_written(tests, answer))
     if form in (UNITTEST, CHECKER):
         return _into_body(tests, form, answer)
     lines, modules = statements(answer, form)
@@ -64,6 +58,32 @@ def with_answer(tests: str, answer: Answer) -> str:
         imports = _of_solution(tests, answer.given)
         return _imported(_joined(tests, f"\n{imports}def {name}():\n{body}"), modules)
     return _imported(_joined(tests, "\n".join(lines)), modules)
+
+
+def as_written(tests: str, answer: Answer) -> str:
+    """The lines that say it, in the form that the tests have, without what stands around them. Raises NotWritable."""
+    form = form_of(tests)
+    if answer.given.is_program:
+        if tests.strip() and form != EXAMPLES:
+            raise NotWritable("What a program prints can only be added to tests of input and output.")
+        return _example(answer)
+    if form == EXAMPLES:
+        raise NotWritable("These tests are of input and output; a call cannot be added to them.")
+    if form == DOCTEST:
+        return _doctest(answer)
+    lines, _ = statements(answer, form)
+    return "\n".join(_of_checked(lines, _checker(forms.parse(tests)), answer) if form == CHECKER else lines)
+
+
+def is_written(tests: str, answer: Answer) -> bool:
+    """Whether its lines stand in the tests: what was added may have been taken back."""
+    try:
+        lines = as_written(tests, answer).splitlines()
+    except NotWritable:
+        return False
+    wanted = [line.strip() for line in lines]
+    there = [line.strip() for line in tests.splitlines()]
+    return any(there[at : at + len(wanted)] == wanted for at in range(len(there)))
 
 
 def statements(answer: Answer, form: str = BARE) -> tuple[list[str], set[str]]:
@@ -227,12 +247,10 @@ def _into_body(tests: str, form: str, answer: Answer) -> str:
     source = forms.parse(tests)
     text = source.text
     lines, modules = statements(answer, form)
+    node: ast.FunctionDef | ast.ClassDef
     if form == CHECKER:
-        node: ast.stmt = next(n for n in source.tree.body if isinstance(n, ast.FunctionDef) and n.name == forms.CHECKER)
-        assert isinstance(node, ast.FunctionDef)
-        name = node.args.args[0].arg
-        lines = [re.sub(rf"\b{re.escape(answer.given.calls[0].name)}\(", f"{name}(", line) for line in lines]
-        indent, more = " " * node.body[-1].col_offset, lines
+        node = _checker(source)
+        indent, more = " " * node.body[-1].col_offset, _of_checked(lines, node, answer)
     else:
         classes = [n for n in source.tree.body if isinstance(n, ast.ClassDef) and _is_case(n)]
         node = classes[-1]
@@ -242,6 +260,16 @@ def _into_body(tests: str, form: str, answer: Answer) -> str:
     end = node.end_lineno or len(rows)
     rows[end:end] = [f"{indent}{line}" if line else "" for line in more]
     return _imported("\n".join(rows), modules)
+
+
+def _checker(source: forms.TestSource) -> ast.FunctionDef:
+    return next(n for n in source.tree.body if isinstance(n, ast.FunctionDef) and n.name == forms.CHECKER)
+
+
+def _of_checked(lines: Sequence[str], checker: ast.FunctionDef, answer: Answer) -> list[str]:
+    """The lines as ``checker`` needs them, which knows the candidate by the name of its first parameter."""
+    name = checker.args.args[0].arg
+    return [re.sub(rf"\b{re.escape(answer.given.calls[0].name)}\(", f"{name}(", line) for line in lines]
 
 
 def _is_case(node: ast.ClassDef) -> bool:

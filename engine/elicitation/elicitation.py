@@ -3,22 +3,26 @@
 import builtins
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from engine.elicitation import suggestions, values
-from engine.elicitation.answers import Answer
-from engine.elicitation.examples import Example
+from engine.elicitation.answers import Answer, is_written
+from engine.elicitation.examples import Example, from_tests
 from engine.elicitation.expressions import UNKNOWN, literal
 from engine.elicitation.gathering import Gathered, gather
 from engine.elicitation.groups import Observed, agreement, behaviours, replies
 from engine.elicitation.inputs import MODEL, PROMPT, TESTS, Input
 from engine.elicitation.outcomes import Outcome, printed
 from engine.elicitation.questions import Question, next_question
+from engine.elicitation.standings import Compared, Standing
 from engine.elicitation.suggestions import Ranked, Suggestion
-from engine.elicitation.target import find_target
+from engine.elicitation.target import PROGRAM, find_target
 from engine.runner import protocol
 
+NO_ANSWERS: Mapping[Input, Answer | None] = MappingProxyType({})
 NOT_STARTED = "The candidates could not be run to compare them"
+_SKIPPED = Outcome("skipped")
 _ERRORS = frozenset(
     name for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)
 )
@@ -31,22 +35,6 @@ class Solution:
     code: str
     mean_logprob: float | None = None
     text: str = ""
-
-
-@dataclass(frozen=True)
-class Standing:
-    """What comparing told about one candidate.
-
-    ``group``: the candidates that behave like it, itself included; ``inputs``: on how many they were compared.
-    ``examples`` and ``suggested``: with how many of the prompt's examples, and of the suggested tests, it agrees; of
-    how many in all. ``key``: for ranking, larger is better.
-    """
-
-    group: tuple[int, ...]
-    inputs: int
-    examples: tuple[int, int] = (0, 0)
-    suggested: tuple[int, int] = (0, 0)
-    key: tuple[float, ...] = ()
 
 
 class Elicitation:
@@ -62,22 +50,52 @@ class Elicitation:
         solutions: Mapping[int, Solution],
         extra: Sequence[Input] = (),
         suggested: Sequence[Suggestion] = (),
+        answered: Mapping[Input, Answer | None] = NO_ANSWERS,
     ):
-        """``extra``: inputs that a model wrote; ``suggested``: tests that it wrote."""
+        """``extra``: inputs that a model wrote; ``suggested``: tests that it wrote; ``answered``: what was said about
+        the run before, None where it does not matter. An answer that is no longer in the tests was taken back.
+        """
         self.solutions = {number: s for number, s in solutions.items() if s.code.strip()}
         codes = [s.code for s in self.solutions.values()]
         self.target = find_target(prompt, tests, codes)
         shown = suggestions.calls([s.text for s in self.solutions.values()] + codes, self.target)
         gathered = gather(self.target, prompt, tests, [*extra, *shown], codes)
-        self.suggested = list(suggested)
-        self._compared = len(gathered.inputs)  # those behind are only for suggested tests
-        more = [s.given for s in suggested if s.given not in gathered.inputs]
-        self.inputs: tuple[Input, ...] = (*gathered.inputs, *dict.fromkeys(more))
+        answered = self._still_valid(answered, tests)
+        before = [given for given in answered if given not in gathered.inputs and self._is_about_target(given)]
+        self.inputs: tuple[Input, ...] = (*gathered.inputs, *before)
+        self._compared = len(self.inputs)  # those behind are only for suggested tests
+        self.suggested: list[Suggestion] = []
+        self.suggest(suggested)
         self.gathered: Gathered = gathered
-        self.answers: dict[int, Answer | None] = {}  # by number of the input; None: it does not matter
+        self.answers: dict[int, Answer | None] = {  # by number of the input; None: it does not matter
+            at: answered[given] for at, given in enumerate(self.inputs) if given in answered
+        }
+        self._of_others = {given: answer for given, answer in answered.items() if given not in self.inputs}
         self.problem = ""  # why nothing could be observed
-        self._outcomes: dict[str, tuple[Outcome, ...]] = {}  # by code
-        self._waiting: dict[str, str] = {}  # name of a request -> code
+        self._outcomes: dict[str, tuple[Outcome, ...]] = {}  # by code, on the first inputs at least
+        self._waiting: dict[str, tuple[str, int]] = {}  # name of a request -> code, and on how many inputs
+
+    def _still_valid(self, answered: Mapping[Input, Answer | None], tests: str) -> dict[Input, Answer | None]:
+        if not any(answered.values()):
+            return dict(answered)
+        tested = from_tests(tests, self.target)
+        return {
+            given: answer
+            for given, answer in answered.items()
+            if answer is None or given in tested or is_written(tests, answer)
+        }
+
+    def _is_about_target(self, given: Input) -> bool:
+        if given.is_program:
+            return self.target.kind == PROGRAM
+        return given.calls[0].name == self.target.name
+
+    def suggest(self, found: Sequence[Suggestion]) -> None:
+        """Further tests that a model wrote; ``requests`` then asks for what is not known yet of their inputs."""
+        found = [s for s in found if s not in self.suggested and self._is_about_target(s.given)]
+        self.suggested += found
+        more = dict.fromkeys(s.given for s in found if s.given not in self.inputs)
+        self.inputs = (*self.inputs, *more)
 
     @property
     def written(self) -> bool:
@@ -87,31 +105,42 @@ class Elicitation:
     # What is to be observed.
 
     def requests(self, name: str, consent: bool = False, environment: str = "") -> list[protocol.Observe]:
-        """One for each different code. Their ids begin with ``name``."""
-        wires = tuple(given.wire for given in self.inputs)
+        """One for each different code, about the inputs on which it was not observed. Their ids begin with ``name``.
+
+        What was asked for before and has not come is not waited for any more.
+        """
+        self._waiting.clear()
         codes = dict.fromkeys(solution.code for solution in self.solutions.values())
         made = []
         for at, code in enumerate(codes):
-            if code not in self._outcomes:
+            known = len(self._outcomes.get(code, ()))
+            if known < len(self.inputs):
                 id = f"{name}/{at}"
-                self._waiting[id] = code
+                self._waiting[id] = code, len(self.inputs) - known
+                wires = tuple(given.wire for given in self.inputs[known:])
                 made.append(protocol.Observe(id, code, wires, self.gathered.setup, consent, environment))
         return made
 
     def take(self, answer: protocol.Observed) -> None:
         """What was observed; an id that is not waited for changes nothing."""
-        code = self._waiting.pop(answer.id, None)
-        if code is None:
+        if answer.id not in self._waiting:
             return
-        outcomes = [Outcome.from_json(text) for text in answer.outcomes[: len(self.inputs)]]
-        outcomes += [Outcome("skipped")] * (len(self.inputs) - len(outcomes))
-        self._outcomes[code] = tuple(outcomes)
+        code, count = self._waiting.pop(answer.id)
+        fresh = [Outcome.from_json(text) for text in answer.outcomes[:count]]
+        fresh += [_SKIPPED] * (count - len(fresh))
+        self._outcomes[code] = (*self._outcomes.get(code, ()), *fresh)
         if not answer.outcomes:
             self.problem = answer.why
 
     @property
     def observing(self) -> bool:
         return bool(self._waiting)
+
+    @property
+    def observed(self) -> bool:
+        """Nothing is left to ask the runner for."""
+        codes = {solution.code for solution in self.solutions.values()}
+        return all(len(self._outcomes.get(code, ())) == len(self.inputs) for code in codes)
 
     # What follows.
 
@@ -128,12 +157,23 @@ class Elicitation:
 
     def outcomes_of(self, number: int) -> tuple[Outcome, ...]:
         """What a candidate did on every input, also on those of suggested tests; empty where it was not observed."""
-        return self._outcomes.get(self.solutions[number].code, ())
+        seen = self._outcomes.get(self.solutions[number].code, ())
+        return (*seen, *[_SKIPPED] * (len(self.inputs) - len(seen))) if seen else ()
+
+    @property
+    def gives_values(self) -> bool:
+        """Whether some candidate gives a value on some input: a suggested test is about one."""
+        return any(outcome.subject == "value" for c in self.candidates.values() for outcome in c.outcomes)
+
+    @property
+    def answered(self) -> dict[Input, Answer | None]:
+        """All that was said about the run, for another Elicitation of it."""
+        return self._of_others | {self.inputs[at]: answer for at, answer in self.answers.items()}
 
     @property
     def open(self) -> dict[int, Observed]:
         """Candidates that no answer speaks against."""
-        return {number: c for number, c in self.candidates.items() if not self._contradicts(c.outcomes)}
+        return {number: c for number, c in self.candidates.items() if not self._contradicted(number)}
 
     def question(self) -> Question | None:
         """The next one; None when nothing is left to ask. What the prompt itself answers is not asked."""
@@ -170,8 +210,14 @@ class Elicitation:
         """``answer`` None: it does not matter, and is not asked again."""
         self.answers[question.at] = answer
 
-    def _contradicts(self, outcomes: Sequence[Outcome]) -> bool:
-        return any(answer is not None and not _is(outcomes[at], answer) for at, answer in self.answers.items())
+    def accept(self, offer: Ranked) -> None:
+        """A suggested test is right, the user says: it is an answer from now on."""
+        self.answers[self.inputs.index(offer.suggestion.given)] = offer.answer
+
+    def _contradicted(self, number: int) -> int:
+        """By how many answers."""
+        seen = self.outcomes_of(number)
+        return sum(answer is not None and not _is(seen[at], answer) for at, answer in self.answers.items())
 
     def _examples(self) -> list[tuple[int, Any]]:
         return [
@@ -181,12 +227,18 @@ class Elicitation:
     def _known(self) -> Sequence[Example]:
         return self.gathered.examples
 
+    @property
+    def open_suggestions(self) -> list[Suggestion]:
+        """Those about inputs that neither the user's tests nor the answers are about."""
+        known = {given for at, given in enumerate(self.inputs) if given.origin == TESTS or at in self.answers}
+        return [suggestion for suggestion in self.suggested if suggestion.given not in known]
+
     def offered(self) -> list[Ranked]:
         """Suggested tests worth offering, best first."""
-        seen = {n: self._outcomes[s.code] for n, s in self.solutions.items() if s.code in self._outcomes}
-        at = {given: index for index, given in enumerate(self.inputs)}
-        mine = {n: [outcomes[at[s.given]] for s in self.suggested] for n, outcomes in seen.items()}
-        return suggestions.ranked(self.suggested, mine, behaviours(self.candidates))
+        at, left = {given: index for index, given in enumerate(self.inputs)}, self.open_suggestions
+        seen = {n: outcomes for n in self.solutions if (outcomes := self.outcomes_of(n))}
+        mine = {n: [outcomes[at[s.given]] for s in left] for n, outcomes in seen.items()}
+        return suggestions.ranked(left, mine, behaviours(self.candidates))
 
     def standings(self) -> dict[int, Standing]:
         """Of every candidate that was observed."""
@@ -200,13 +252,14 @@ class Elicitation:
                 seen = sum(outcome.decides for outcome in candidates[number].outcomes)
                 fitting = len(examples) - candidates[number].doubt
                 suggested = agreeing.get(number, 0), len(offered)
-                wrong = -sum(
-                    a is not None and not _is(candidates[number].outcomes[at], a) for at, a in self.answers.items()
-                )
                 alive = seen > 0
-                key = (wrong, alive, fitting, suggested[0], len(group), share[number])
+                key = (-self._contradicted(number), alive, fitting, suggested[0], len(group), share[number])
                 found[number] = Standing(group, seen, (fitting, len(examples)), suggested, key)
         return found
+
+    def compared(self) -> Compared:
+        """All of it that a run keeps."""
+        return Compared(self.standings(), self.record(), self.answered)
 
     @property
     def sentence(self) -> str:
@@ -277,12 +330,19 @@ def _is(outcome: Outcome, answer: Answer) -> bool:
     if answer.outcome.subject == "value" or answer.outcome.subject == "nothing":
         if outcome.kind != "value" or outcome.unstable:
             return False
-        return values.same(outcome.value, answer.outcome.value)
+        return values.same(outcome.value, answer.outcome.value) or _same_items(outcome.value, answer.outcome.value)
     if answer.outcome.subject == "changes" and outcome.kind == "value":
         outcome = replace(outcome, value=None)
     if answer.outcome.subject == "prints":
         return outcome.kind in ("value", "output") and printed(outcome.printed) == printed(answer.outcome.printed)
     return outcome.like(answer.outcome)
+
+
+def _same_items(value: Any, iterator: Any) -> bool:
+    """A test of an iterator looks at its items, and takes a list of them as well."""
+    if values.tag(iterator) != "iterator" or values.tag(value) not in ("list", "tuple"):
+        return False
+    return values.same(["iterator", True, *value[1:]], iterator)
 
 
 def _fits(outcome: Outcome, expected: Any) -> bool:

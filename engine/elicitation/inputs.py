@@ -40,6 +40,13 @@ class Input:
     def of_call(cls, name: str, arguments: Iterable[str], origin: str = EDGE) -> "Input":
         return cls((Call(name, tuple(arguments)),), origin=origin)
 
+    @classmethod
+    def of_wire(cls, text: str, origin: str = EDGE) -> "Input":
+        """The input that ``wire`` was of."""
+        parts = json.loads(text)
+        calls = tuple(Call(name, tuple(arguments)) for name, arguments in parts.get("calls", ()))
+        return cls(calls, parts.get("given", ""), origin)
+
     @property
     def is_program(self) -> bool:
         return not self.calls

@@ -46,5 +46,6 @@ def _asked(request: Request, words: str, target: Target, answers: int) -> Reques
         goal="all",
         suffix="",
         overrides={},
+        openings={},
         width=0,
     )

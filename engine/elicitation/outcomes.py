@@ -64,6 +64,21 @@ class Outcome:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return cls("killed")
 
+    def to_json(self) -> str:
+        """What ``from_json`` reads."""
+        fields = {
+            "kind": self.kind,
+            "value": self.value,
+            "changed": self.changed,
+            "printed": self.printed,
+            "type": self.error,
+            "message": self.message,
+            "builtin": not self.own,
+            "whole": self.whole,
+            "unstable": self.unstable,
+        }
+        return json.dumps(fields)
+
     @property
     def subject(self) -> str:
         """What there is to see: *value*, *changes* (of arguments), *prints*, *error*, *nothing*, or empty."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.elicitation import values
+from engine.elicitation.answers import Answer
 from engine.elicitation.expressions import UNKNOWN, as_input, literal
 from engine.elicitation.inputs import MODEL, Input
 from engine.elicitation.outcomes import Outcome
@@ -39,12 +40,13 @@ class Suggestion:
 @dataclass(frozen=True)
 class Ranked:
     """A suggestion that is offered. ``members``: the candidates that agree; ``behaviours``: of how many groups;
-    ``score``: for the order."""
+    ``score``: for the order; ``answer``: what it says, as the test would say it that all of these pass."""
 
     suggestion: Suggestion
     members: tuple[int, ...]
     behaviours: int
     score: float
+    answer: Answer
 
 
 def read(texts: Iterable[str], target: Target) -> list[Suggestion]:
@@ -143,12 +145,20 @@ def ranked(
         if members:
             behaviours = sum(any(number in members for number in group) for group in groups)
             best = max(len(passed) * count for passed, count in by_set.items() if at in passed)
-            found.append(Ranked(suggestion, members, behaviours, len(members) + best / max(len(suggestions), 1)))
+            score = len(members) + best / max(len(suggestions), 1)
+            answer = _answer(suggestion, [outcomes[number][at] for number in members])
+            found.append(Ranked(suggestion, members, behaviours, score, answer))
     found.sort(key=lambda ranked: (-ranked.score, -ranked.behaviours))
     first: dict[Input, Ranked] = {}
     for entry in found:
         first.setdefault(entry.suggestion.given, entry)
     return list(first.values())[:MOST]
+
+
+def _answer(suggestion: Suggestion, agreed: Sequence[Outcome]) -> Answer:
+    """Where a candidate gives an iterator, its items are what a test can look at."""
+    iterators = (outcome for outcome in agreed if values.tag(outcome.value) == "iterator")
+    return Answer(suggestion.given, next(iterators, suggestion.outcome))
 
 
 def agreeing(offered: Sequence[Ranked]) -> dict[int, int]:

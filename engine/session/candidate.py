@@ -33,7 +33,8 @@ class Candidate:
 
     ``same_as`` names an earlier candidate with the same code, ``group`` the first of all that say the same;
     ``fails_like`` an earlier one with other code that fails in the same way, ``behaves_like`` one that did the same on
-    every input. ``mean_logprob`` is the target's own; ``started_s`` and ``finished_s`` are None until then.
+    every input; ``suggested``: with how many suggested tests it agrees, of how many. ``mean_logprob`` is the target's
+    own; ``started_s`` and ``finished_s`` are None until then.
     ``around``: the text that the answer goes on from, and the text it leads to, where it is no chat's; they are part of
     its code.
     """
@@ -55,6 +56,7 @@ class Candidate:
     same_as: Likeness | None = None
     fails_like: Likeness | None = None
     behaves_like: Likeness | None = None
+    suggested: tuple[int, int] = (0, 0)
     group: int = 0
     around: tuple[str, str] = ("", "")
     origin: Origin = ONCE
@@ -107,6 +109,12 @@ class Candidate:
             reason, _, inputs = self.behaves_like.reason.partition(" on ")
             return f"{reason} as {self.behaves_like.number} on {inputs}"
         return f"{like.reason} as {like.number}" if like else ""
+
+    @property
+    def agreement(self) -> str:
+        """With the tests that a model suggested: "agrees with 5 of 6 suggested tests"; empty where there are none."""
+        agreed, count = self.suggested
+        return f"agrees with {agreed} of {count} suggested test{'s' * (count != 1)}" if count else ""
 
     @property
     def tests_label(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from engine.contract import CandidateState, Metrics, ModelChoice, Ready, Request, RunOutcome, StopReason
 from engine.contract.states import ENDED
 from engine.contract.wire import part_from_json, part_to_json
+from engine.elicitation.standings import Compared
 from engine.runner.report import Report
 from engine.session.candidate import ONCE, Candidate, Origin, around
 from engine.session.provenance import Provenance
@@ -59,6 +60,7 @@ def run_row(run: Run) -> Row:
         "prompt_tokens": run.prompt_tokens,
         "first_passing_s": run.first_passing_s,
         "decisions": json.dumps(run.decisions) if run.decisions else None,
+        "comparison": run.comparison.to_json() if run.comparison != Compared() else None,
     }
 
 
@@ -90,6 +92,8 @@ def kept(row: Mapping[str, Any], candidates: list[Mapping[str, Any]]) -> StoredR
     run.prompt_tokens = run.prompt_done = row["prompt_tokens"]
     run.first_passing_s = row["first_passing_s"]
     run.decisions = json.loads(row["decisions"]) if row["decisions"] else []
+    if row["comparison"]:
+        run.compared(Compared.from_json(row["comparison"]))
     run.provenance = Provenance(
         part_from_json(row["choice"], ModelChoice) if row["choice"] else None,
         part_from_json(row["loaded"], Ready) if row["loaded"] else None,

@@ -223,6 +223,7 @@ def _run_mark(run: Run) -> _Mark:
         run.prompt_tokens,
         run.first_passing_s,
         len(run.decisions),
+        run.comparison,
     )
 
 

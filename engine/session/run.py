@@ -26,7 +26,7 @@ from engine.contract import (
 )
 from engine.contract.request import MAX_CANDIDATES
 from engine.contract.states import LEFT_BY, STATE_AFTER
-from engine.elicitation.elicitation import Standing
+from engine.elicitation.standings import Compared, Standing
 from engine.runner.report import Report
 from engine.runner.verdicts import Verdict
 from engine.selection.grouping import Fingerprint, Likeness, first_alike, groups, same_failure
@@ -70,8 +70,7 @@ class Run:
         self.totals: StepDone | None = None
         self.metrics: Metrics | None = None
         self.first_passing_s: float | None = None
-        self.standings: dict[int, Standing] = {}  # by what the candidates do on inputs; empty where nobody looked
-        self.behaviour: dict[str, Any] | None = None  # the same for --json
+        self.comparison = Compared()  # by what the candidates do on inputs; empty where nobody looked
         self.decisions: list[dict[str, Any]] = []  # of a search, as session/search.py records them
         self._fingerprints: dict[int, Fingerprint] = {}
         self._tests_on_their_way: dict[str, int] = {}  # name -> candidate
@@ -315,13 +314,18 @@ class Run:
 
     # What they do.
 
-    def compared(self, standings: dict[int, Standing], record: dict[str, Any] | None = None) -> None:
+    def compared(self, comparison: Compared) -> None:
         """Candidates were called with the same inputs: it ranks them, and tells who is like whom."""
-        self.standings, self.behaviour = standings, record
-        for number, standing in standings.items():
-            first = min(standing.group)
+        self.comparison = comparison
+        for number, standing in self.standings.items():
+            candidate, first = self.candidates[number], min(standing.group)
             reason = f"same behaviour on {standing.inputs} inputs"
-            self.candidates[number].behaves_like = Likeness(first, reason) if first != number else None
+            candidate.behaves_like = Likeness(first, reason) if first != number else None
+            candidate.suggested = standing.suggested
+
+    @property
+    def standings(self) -> Mapping[int, Standing]:
+        return self.comparison.standings
 
     # What comes of it.
 
@@ -353,7 +357,7 @@ class Run:
         return {
             "candidates": [as_dict(c) for _, c in sorted(self.candidates.items())],
             "metrics": self._metrics_dict(),
-            **({"behaviour": self.behaviour} if self.behaviour is not None else {}),
+            **({"behaviour": self.comparison.record} if self.comparison.record is not None else {}),
             **({"decisions": self.decisions} if self.decisions else {}),
         }
 

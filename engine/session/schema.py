@@ -49,9 +49,14 @@ def _search(db: sqlite3.Connection) -> None:
     db.execute("ALTER TABLE candidates ADD COLUMN origin TEXT")
 
 
+def _comparison(db: sqlite3.Connection) -> None:
+    """What the candidates were seen to do, and what the user said is right."""
+    db.execute("ALTER TABLE runs ADD COLUMN comparison TEXT")
+
+
 _PAUSE_S = 0.005
 # The n-th makes version n of version n - 1. Never change one that was released; add another.
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _search)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first, _search, _comparison)
 
 
 def connect(path: Path, busy_s: float, check: bool = False) -> sqlite3.Connection:

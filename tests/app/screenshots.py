@@ -17,9 +17,18 @@ from app.system.engines import recorded_answers
 from app.ui.theme import Theme
 from engine.contract import Loading
 from engine.scripted import Script, from_texts
-from tests.app.stage import Stage, stage
+from tests.app.doubling import called, press, writes_tests, written
+from tests.app.stage import RehearsedRunner, Stage, stage
 
 SIZE = (1280, 720)
+SUGGESTED = (
+    'assert roman_to_int("III") == 3',
+    'assert roman_to_int("IV") == 4',
+    'assert roman_to_int("LVIII") == 58',
+    'assert roman_to_int("MCMXCIV") == 1994',
+    'assert roman_to_int("") == 0',
+    'assert roman_to_int("IX") == 8',
+)
 MEMORY = "Not enough memory for 8 candidates of 512 tokens; finished candidates are kept."
 
 
@@ -209,6 +218,29 @@ def recovered(on: Stage) -> None:
     )
 
 
+def question(on: Stage) -> None:
+    """Without tests: which result is right."""
+    on.controller.runner._open_runner = lambda say: RehearsedRunner(say, behave=called)
+    on.write(tests="")
+    on.generate(8)
+    on.finish()
+    on.do("ask")
+    on.until(on.controller.questions.strip.isVisible)
+
+
+def suggested(on: Stage) -> None:
+    """Tests by the model, one of them ticked."""
+    writes_tests(on, written(*SUGGESTED))
+    on.controller.runner._open_runner = lambda say: RehearsedRunner(say, behave=called)
+    on.write(tests="")
+    on.generate(8)
+    on.finish()
+    on.do("suggest_tests")
+    on.until(on.controller.suggesting.list.isVisible)
+    on.do("suggest_tests")
+    press(on, Qt.Key.Key_Space, Qt.Key.Key_Down)
+
+
 def settings(on: Stage) -> None:
     on.do("settings")
 
@@ -261,6 +293,8 @@ STATES = {
     "history": State(history),
     "past": State(past),
     "recovered": State(recovered),
+    "question": State(question),
+    "suggested": State(suggested),
     "settings": State(settings),
     "servers": State(servers),
     "models": State(models),

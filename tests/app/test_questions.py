@@ -1,53 +1,15 @@
 """Questions in the window: a strip that takes no focus and moves nothing, answers by keys that become tests."""
 
-import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.widgets.question_strip import QuestionStrip
-from engine.runner.encoding import encode
-from engine.runner.protocol import Answer, Observe, Observed, RunTests
-from engine.runner.report import Report, TestResult
-from engine.scripted import Script, ScriptedCandidate
-from tests.app.stage import LAMPS, RehearsedRunner, Stage
-
-PROMPT = "Write double(x). It is called as double(3), double(0) or double(-4)."
-SQUARE, TIMES, PLUS = "return x ** 2", "return x * 2", "return abs(x) + abs(x)"
-
-
-def answer(body: str, number: int = 0) -> ScriptedCandidate:
-    return ScriptedCandidate((f"```python\ndef double(x):\n    {body}  # {number}\n```",))
-
-
-def called(request: Observe) -> Answer:
-    """What this file's own candidates do, without a box."""
-    names: dict[str, Any] = {}
-    exec(request.solution, names)
-    outcomes = []
-    for text in request.inputs:
-        ((name, arguments),) = json.loads(text)["calls"]
-        value = names[name](*(eval(argument) for argument in arguments))
-        outcomes.append(json.dumps({"kind": "value", "value": encode(value)}))
-    return Observed(request.id, tuple(outcomes))
-
-
-def judged(test: RunTests) -> Report:
-    names: dict[str, Any] = {}
-    exec(test.solution, names)
-    results = []
-    for line in filter(None, test.tests.splitlines()):
-        try:
-            exec(line, names)
-            results.append(TestResult(line, "passed"))
-        except AssertionError:
-            results.append(TestResult(line, "failed", line))
-    verdict = "pass" if all(result.outcome == "passed" for result in results) else "fail"
-    return Report(verdict, "split", tests=tuple(results), isolation=LAMPS)
+from engine.scripted import Script
+from tests.app.doubling import PLUS, SQUARE, TIMES, answer, press, set_stage
+from tests.app.stage import Stage
 
 
 @pytest.fixture
@@ -59,17 +21,6 @@ def on(open_stage: Callable[..., Stage]) -> Stage:
     return stage
 
 
-def set_stage(stage: Stage, **options: Any) -> None:
-    def open_runner(say: Callable[[Answer], None]) -> RehearsedRunner:
-        stage.runner = RehearsedRunner(say, judge=judged, behave=called, **options)
-        return stage.runner
-
-    stage.controller.runner._open_runner = open_runner
-    stage.window.actions_by_id["ask_by_itself"].setChecked(True)
-    stage.window.show()
-    stage.write(PROMPT, "")
-
-
 def strip(on: Stage) -> QuestionStrip:
     return on.controller.questions.strip
 
@@ -78,13 +29,6 @@ def ask(on: Stage) -> None:
     on.generate()
     on.finish()
     on.until(lambda: strip(on).isVisible())
-
-
-def press(on: Stage, *keys: Qt.Key) -> None:
-    for key in keys:
-        QTest.keyClick(QApplication.focusWidget() or on.window, key)
-        on.settle()
-        QApplication.processEvents()
 
 
 def test_a_run_without_tests_is_compared_and_the_question_takes_no_focus(on: Stage) -> None:
@@ -221,3 +165,69 @@ def test_without_a_sandbox_nothing_is_run_by_itself(open_stage: Callable[..., St
     assert not strip(stage).isVisible()
     assert stage.controller.run is not None
     assert stage.controller.run.standings == {}
+
+
+def test_groups_and_answers_are_there_after_a_restart_and_are_not_asked_again(
+    on: Stage, open_stage: Callable[..., Stage]
+) -> None:
+    ask(on)
+    first = strip(on).sentence
+    on.do("ask")
+    press(on, Qt.Key.Key_0)  # does not matter
+    second = strip(on).sentence
+    on.do("ask")
+    press(on, Qt.Key.Key_1)
+    run = on.controller.run
+    assert run is not None
+    on.until(lambda: not on.controller.running.testing)
+    assert on.controller.history._recorder.flush()
+    again = open_stage()
+    set_stage(again)
+    (entry,) = again.controller.history._read().entries()
+    again.controller.history.open(entry.id)
+    back = again.controller.run
+    assert back is not None
+    assert {n: c.likeness for n, c in back.candidates.items()} == {n: c.likeness for n, c in run.candidates.items()}
+    assert back.ranking() == run.ranking()
+    assert again.window.candidates.best == on.window.candidates.best
+    assert back.result()["behaviour"] == run.result()["behaviour"]
+    assert not again.window.actions_by_id["ask"].isEnabled()
+    again.controller.history.use_again()
+    assert again.window.tests.text() == on.window.tests.text()
+    heard: list[str] = []
+    again.window.status.flashed.connect(heard.append)
+    again.do("ask")
+    again.until(lambda: strip(again).isVisible() or bool(heard))
+    for _ in range(40):
+        if not strip(again).isVisible():
+            break
+        assert strip(again).sentence not in (first, second)
+        again.do("ask")
+        press(again, Qt.Key.Key_0)
+    assert not strip(again).isVisible()
+
+
+def test_what_does_not_matter_is_not_asked_again_after_the_tests_were_changed(on: Stage) -> None:
+    ask(on)
+    first = strip(on).sentence
+    on.do("ask")
+    press(on, Qt.Key.Key_0, Qt.Key.Key_Escape)
+    on.window.tests.replace_text("assert double(100) == 200\n")
+    on.do("ask")
+    on.until(lambda: strip(on).isVisible())
+    assert strip(on).sentence.split(":")[0] != first.split(":")[0]
+
+
+def test_an_answer_that_is_undone_is_asked_for_again(on: Stage) -> None:
+    ask(on)
+    first = strip(on).sentence
+    on.do("ask")
+    press(on, Qt.Key.Key_1)
+    if strip(on).isVisible():
+        on.do("ask")
+        press(on, Qt.Key.Key_Escape)
+    on.window.tests.undo()
+    assert on.window.tests.blank
+    on.do("ask")
+    on.until(lambda: strip(on).isVisible())
+    assert strip(on).sentence == first

@@ -3,6 +3,7 @@
 from tests.seeded_bugs.bug import Bug
 
 _PURE = "tests/engine/elicitation/test_"
+_WINDOW = "tests/app/test_suggested_tests.py"
 
 BUGS = (
     Bug(
@@ -76,6 +77,46 @@ BUGS = (
         "first.setdefault(entry.suggestion.given, entry)",
         "first[Input((), str(len(first)))] = entry",
         (f"{_PURE}suggestions.py",),
+    ),
+    Bug(
+        "forgotten-answers",
+        "what was answered is asked again when a run is compared anew",
+        "engine/elicitation/elicitation.py",
+        "at: answered[given] for at, given in enumerate(self.inputs) if given in answered",
+        "at: answered[given] for at, given in enumerate(()) if given in answered",
+        (f"{_PURE}standings.py",),
+    ),
+    Bug(
+        "undone-answers-count",
+        "an answer that was taken out of the tests still counts",
+        "engine/elicitation/elicitation.py",
+        "if answer is None or given in tested or is_written(tests, answer)",
+        "if True",
+        (f"{_PURE}standings.py",),
+    ),
+    Bug(
+        "ticked-beforehand",
+        "suggested tests are ticked before anybody has looked at them",
+        "app/widgets/suggested_tests.py",
+        "first.setCheckState(Qt.CheckState.Unchecked)",
+        "first.setCheckState(Qt.CheckState.Checked)",
+        (_WINDOW,),
+    ),
+    Bug(
+        "suggestions-outlive-the-run",
+        "the model goes on writing tests for a run that is not in view any more",
+        "app/controllers/suggested_tests.py",
+        "runs.began.connect(self._other_run)",
+        "runs.larger_model.connect(self._other_run)",
+        (_WINDOW,),
+    ),
+    Bug(
+        "answers-not-kept",
+        "the history does not notice that something was answered",
+        "engine/session/recorder.py",
+        "        run.comparison,\n",
+        "",
+        ("tests/engine/session/test_journal.py",),
     ),
     Bug(
         "import-before-future",

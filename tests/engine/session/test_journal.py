@@ -12,9 +12,13 @@ from pathlib import Path
 import pytest
 
 from engine.contract import CandidateFinished, Request, RunFinished, TextAdded
+from engine.elicitation.answers import Answer
+from engine.elicitation.inputs import Input
+from engine.elicitation.outcomes import Outcome
+from engine.elicitation.standings import Compared, Standing
 from engine.session import schema
 from engine.session.candidate import Origin
-from engine.session.export import export_run
+from engine.session.export import export_json, export_run
 from engine.session.journal import HistoryUnavailable, Journal, NotInHistory
 from engine.session.record import title
 from engine.session.recorder import Recorder
@@ -74,6 +78,31 @@ class TestRoundTrip:
         journal.close()
         assert [c.origin for c in back.candidates.values()] == [Origin(), Origin("repair", "Small", 1), Origin()]
         assert back.result()["decisions"] == run.decisions
+
+    def test_what_was_compared_and_answered_comes_back(self, file: Path, tmp_path: Path) -> None:
+        run, given = a_full_run(), Input.of_call("f", [])
+        recorder = Recorder(file)
+        recorder.begin(run)
+        assert recorder.flush()
+        standings = {1: Standing((1, 2), 37, suggested=(5, 6)), 2: Standing((1, 2), 37, key=(0, True, 0.5))}
+        run.compared(Compared(standings, {"inputs": 37}, {given: None}))
+        recorder.note(run)
+        answer = Answer(given, Outcome("value", 1))
+        run.compared(Compared(standings, {"inputs": 37, "answers": ["1"]}, {given: answer}))
+        recorder.note(run)  # an answer is written, though nothing else has changed
+        id = recorder.id_of(run)
+        assert recorder.close()
+        assert id is not None
+        journal = opened(file)
+        back = journal.load(id).run
+        journal.close()
+        assert back.comparison == run.comparison
+        assert back.candidates == run.candidates
+        assert back.ranking() == run.ranking()
+        assert back.candidates[2].likeness == "same behaviour as 1 on 37 inputs"
+        assert back.candidates[1].agreement == "agrees with 5 of 6 suggested tests"
+        export_json(back, tmp_path / "run.json")
+        assert json.loads((tmp_path / "run.json").read_text())["behaviour"] == {"inputs": 37, "answers": ["1"]}
 
     @pytest.mark.parametrize("text", ["\ud800 half a pair", "\0 nul", "\r\nx\r", "\ufeff\u2028", "\U0001f600\x1b[31m"])
     def test_any_text(self, file: Path, text: str) -> None:
@@ -194,7 +223,8 @@ class TestList:
     @pytest.mark.parametrize("indexed", [True, False])
     def test_search(self, file: Path, indexed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         if not indexed:
-            monkeypatch.setattr(schema, "MIGRATIONS", (lambda db: schema._first(_WithoutTrigrams(db)), schema._search))
+            later = schema.MIGRATIONS[1:]
+            monkeypatch.setattr(schema, "MIGRATIONS", (lambda db: schema._first(_WithoutTrigrams(db)), *later))
         squares, primes = a_full_run("Squares of ÄPFEL"), a_full_run("Primes 100%")
         finish_extra = CandidateFinished("r", 9, "done", "stop", "```\nroman_to_int = 'ß'\n```", 1, 0, 0, None, 1.0)
         primes.reopen(primes.more(1))
@@ -346,6 +376,25 @@ class TestDamage:
         assert journal.notice == ""
         assert journal.load(id).run.candidates == a_full_run().candidates
         assert journal._db.execute("SELECT star FROM runs").fetchone()[0] == 7
+        journal.close()
+
+    def test_a_file_from_before_candidates_were_compared(self, file: Path) -> None:
+        (id,) = keep(file, a_full_run())
+        db = sqlite3.connect(file)
+        db.execute("ALTER TABLE runs DROP COLUMN comparison")
+        db.execute("PRAGMA user_version = 2")
+        db.commit()
+        db.close()
+        journal = opened(file)
+        run = journal.load(id).run
+        assert (journal.notice, run.candidates, run.comparison) == ("", a_full_run().candidates, Compared())
+        assert "behaviour" not in run.result()
+        recorder = Recorder(file)
+        recorder.resume(run, id)
+        run.compared(Compared({1: Standing((1,), 3)}))
+        recorder.note(run)
+        assert recorder.close()
+        assert journal.load(id).run.comparison == run.comparison
         journal.close()
 
     def test_a_new_file_that_another_process_is_just_making_is_waited_for(self, file: Path) -> None:
