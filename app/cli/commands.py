@@ -16,7 +16,15 @@ from app.cli.doctor import doctor
 from app.cli.fix import fix, fix_instead, resume
 from app.cli.generation import ConsentMissing, Job
 from app.cli.history import history
-from app.cli.inputs import check_text, export_folder, read_prompt, read_suffix, read_tests, read_text
+from app.cli.inputs import (
+    check_text,
+    environment_folder,
+    export_folder,
+    read_prompt,
+    read_suffix,
+    read_tests,
+    read_text,
+)
 from app.cli.interrupts import INTERRUPTED, on_interrupt
 from app.cli.models import models
 from app.cli.output import one_line, print_object, say, silence
@@ -99,6 +107,7 @@ def generate(arguments: argparse.Namespace, given: frozenset[str]) -> int:
     request = request_of(arguments, read_prompt(arguments), read_suffix(arguments))
     choice = choice_of(arguments)
     tests, folder = read_tests(arguments.tests), export_folder(arguments.export)
+    environment = environment_folder(arguments.environment)
     if arguments.stop_at_first_pass and not tests:
         raise BadRequest("--stop-at-first-pass needs tests; name a file with --tests.")
     budget = budget_of(arguments)
@@ -107,14 +116,15 @@ def generate(arguments: argparse.Namespace, given: frozenset[str]) -> int:
             raise BadRequest("--until-pass needs tests; name a file with --tests.")
         request = replace(request, time_budget_s=None)  # it is the search's, whose runs may be several
     steps = ladder(choice) if budget else ()
-    job = Job(request, choice, tests, arguments.stop_at_first_pass, arguments.environment, budget, steps)
+    job = Job(request, choice, tests, arguments.stop_at_first_pass, environment, budget, steps)
     return play(job, arguments, folder)
 
 
 def test(arguments: argparse.Namespace) -> int:
     solution = read_text(arguments.solution, "solution")
     tests = importing_solution(read_tests(arguments.tests), arguments.solution.stem)
-    report = _run_tests(RunTests("test", solution, tests, environment=arguments.environment), asker(arguments.yes))
+    environment = environment_folder(arguments.environment)
+    report = _run_tests(RunTests("test", solution, tests, environment=environment), asker(arguments.yes))
     if arguments.json:
         print_object(report.to_dict())
     else:
