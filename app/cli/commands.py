@@ -39,6 +39,7 @@ from engine.session import settings
 from engine.session.candidate import test_state
 from engine.session.ladder import ladder
 from engine.session.own_file import importing_solution
+from engine.session.states import label_of
 
 
 def main(words: list[str]) -> int:
@@ -128,7 +129,7 @@ def test(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_object(report.to_dict())
     else:
-        print(f"{test_state(report)}: {report.passed} of {len(report.tests)} tests passed")
+        print(f"{label_of(test_state(report))}: {report.passed} of {len(report.tests)} tests passed")
         for name in report.weak:
             say(f"{name}: {report.isolation[name]}")
         for result in report.tests:
