@@ -7,7 +7,10 @@ import os
 import sys
 
 if __name__ == "__main__":
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # `python -I` leaves it out
-    from app.entry import run
+    try:
+        sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # `python -I` leaves it out
+        from app.entry import run
 
-    run()
+        run()
+    except KeyboardInterrupt:  # before there is a handler
+        os._exit(130)

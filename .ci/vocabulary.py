@@ -42,6 +42,8 @@ PHRASES = {
     "anew": "again",
     "afresh": "again, or over",
     "all the same": "anyway",
+    "amber": "unconfirmed",
+    "soft pass": "unconfirmed pass",
     "Be quick with": "Optimize for",
     "Ends at": "Stop at",
     "At a time": "Batch size",

@@ -1,6 +1,7 @@
 """The start of the process, in a checkout and an installation: opens the window or runs a command.
 
-Streams and Ctrl-C are set up before anything heavy is imported, because the imports take seconds.
+Streams and Ctrl-C are set up before anything heavy is imported, because the imports take seconds. Until then, and until
+the window has handlers of its own, whoever calls ``run`` answers a KeyboardInterrupt with the exit code 130.
 """
 
 import os
@@ -34,10 +35,10 @@ _NO_QT = (
 
 def run() -> NoReturn:
     """The whole process: reads ``sys.argv``, ends with the exit code."""
-    fill_missing_streams()
     words = sys.argv[1:]
     if not opens_window(words) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
+    fill_missing_streams()
     try:
         code = _start(words)
     except Exception:

@@ -1,6 +1,6 @@
 """When no candidate passes, which way of going on has the most passes per second?
 
-    python -m benchmarks.arms [--tasks 40] [--models NAME ...] [--json FILE] [--resume]
+    python -m benchmarks.arms [--tasks 40] [--models NAME ...] [--hard] [--arms NAME ...] [--json FILE] [--resume]
 
 Each problem of HumanEval is asked of each model as the application asks it, eight candidates at a time; half of its
 asserts are the user's tests, and *solved* means that the unshown half passes too. Wherever some candidate fails a shown
@@ -9,6 +9,9 @@ many candidates each: fresh ones, warmer ones, ones asked in other words, ones t
 of the code with the failing assert as *Fix it* words it, repairs with an explanation made from that assert, repairs of
 the best failing repair; and, in the table, the next model's first eight. Passes are counted over candidates; seconds
 are those of the whole run, tests included, so only an idle machine's count.
+
+``--hard`` goes on only with the problems of which none of the first model's first eight passes, also with the models
+behind it; ``--arms`` takes only those arms.
 """
 
 import argparse
@@ -38,6 +41,10 @@ from engine.session.turns import fix  # noqa: E402
 
 N = 8
 WARMER = 1.2
+ARMS = (
+    *("fresh", "warmer", "in steps", "told the failing test", "told all tests"),
+    *("repair", "repair, explained"),
+)
 STEPS = "Think about the edge cases first, in a few sentences. Then give the whole code in one block."
 EXPLAINED = """\
 The code above is wrong. {explanation}
@@ -78,23 +85,31 @@ class ArmTrial:
     others: float
     answers: list[Answered]
 
+    @property
+    def one_passes(self) -> bool:
+        return any(answer.passes for answer in self.answers)
+
 
 class Arms:
     """One model against one problem after another."""
 
-    def __init__(self, bench: Bench, model: str, temperature: float, max_tokens: int):
+    def __init__(self, bench: Bench, model: str, options: argparse.Namespace):
         self._bench, self._model = bench, model
-        self._sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
+        self._sampling = Sampling(temperature=options.temperature, max_tokens=options.max_tokens)
+        self._wanted: list[str] = options.arms
+        self._hard: bool = options.hard
 
     def measure(self, problem: Problem) -> list[ArmTrial]:
         tests = split(problem)
         asked = Request(problem.asked, 0, N, sampling=self._sampling)
         run, base = self._trial(problem, tests, "first", asked)
         start = _best_failing(run, tests.shown)
-        if start is None:
+        if start is None or (self._hard and base.one_passes):
             return [base]
         trials = [base]
         for name, request in self._arms(run, start, tests).items():
+            if name not in self._wanted:
+                continue
             after, trial = self._trial(problem, tests, name, request)
             trials.append(trial)
             again = _best_failing(after, tests.shown) if name == "repair" else None
@@ -187,7 +202,7 @@ def _explained(run: Run, start: Candidate, tests: SplitTests) -> Request:
 def print_table(trials: Sequence[ArmTrial]) -> None:
     for model in dict.fromkeys(trial.model for trial in trials):
         own = [trial for trial in trials if trial.model == model]
-        hard = {t.task for t in own if t.arm == "first" and not any(a.passes for a in t.answers)}
+        hard = {t.task for t in own if t.arm == "first" and not t.one_passes}
         began = {t.task for t in own if t.arm != "first"}
         print(f"\n{model}: {len(began)} problems with a failing candidate, {len(hard)} without a passing one\n")
         print("| arm | candidates | pass | solved | passes/s | problems: one passes | of the hard ones | tokens each |")
@@ -207,9 +222,9 @@ def _print_row(name: str, trials: Sequence[ArmTrial], hard: Iterable[str]) -> No
         return
     passes, solved = sum(a.passes for a in answers), sum(a.solved for a in answers)
     seconds = sum(t.seconds for t in trials)
-    some = sum(any(a.passes for a in t.answers) for t in trials)
+    some = sum(t.one_passes for t in trials)
     on_hard = [t for t in trials if t.task in hard]
-    some_hard = sum(any(a.passes for a in t.answers) for t in on_hard)
+    some_hard = sum(t.one_passes for t in on_hard)
     tokens = sum(a.tokens for a in answers) / len(answers)
     print(
         f"| {name} | {len(answers)} | {passes / len(answers):.1%} | {solved / len(answers):.1%} | "
@@ -229,6 +244,9 @@ def main(arguments: list[str] | None = None) -> int:
         for model in options.models:
             done = {t.task for t in trials if t.model == model}
             trials += measure(options, model, [p for p in wanted if p.name not in done], lines)
+            if options.hard and model == options.models[0]:
+                passed = {t.task for t in trials if t.arm == "first" and t.one_passes}
+                wanted = [p for p in wanted if p.name not in passed]
     except BasslineError as error:
         print(error, file=sys.stderr)
         return 2
@@ -251,7 +269,7 @@ def measure(
     bench = (open_bench or _open_bench)(model)
     found: list[ArmTrial] = []
     try:
-        arms = Arms(bench, model, options.temperature, options.max_tokens)
+        arms = Arms(bench, model, options)
         for at, problem in enumerate(wanted, 1):
             trials = arms.measure(problem)
             with open(lines, "a", encoding="utf-8") as file:
@@ -283,6 +301,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.arms", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--tasks", nargs="+", default=["40"], metavar="K", help="as in benchmarks.humaneval")
     parser.add_argument("--models", nargs="+", default=["qwen2.5-coder-0.5b", "qwen2.5-coder-1.5b"], metavar="NAME")
+    parser.add_argument("--hard", action="store_true", help="go on only where none of the first eight passes")
+    parser.add_argument("--arms", nargs="*", choices=ARMS, default=ARMS, help="only these, besides the first eight")
     parser.add_argument("--temperature", type=float, default=0.8)
     parser.add_argument("--max-tokens", type=int, default=512)
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/arms.json"), metavar="FILE")

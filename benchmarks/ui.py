@@ -1,6 +1,6 @@
 """Does the window stay responsive while candidates stream? The only benchmark that opens it.
 
-    python -m benchmarks.ui [--model default --pairs 10] [--seconds 8] [--json FILE]
+    python -m benchmarks.ui [--model NAME --pairs 10] [--seconds 8] [--json FILE]
 
 Scripted engine: delays of the main thread, Stop, closing, text behind the engine, pasting, opening, starting. With
 ``--model`` also the real engine at n = 8: the main thread's share of the CPU, and the run's speed with and without the

@@ -38,6 +38,7 @@ def vocabulary() -> ModuleType:
         "add_parser('x', description=f'what {server} heeds')",
         "raise BadRequest(f'This server does not heed {name}.')",
         "say('Load it all the same.')",
+        "label(tr('A soft pass'))",
     ],
 )
 def test_a_banned_word_is_found(vocabulary: ModuleType, source: str) -> None:

@@ -16,7 +16,15 @@ from app.cli.doctor import doctor
 from app.cli.fix import fix, fix_instead, resume
 from app.cli.generation import ConsentMissing, Job
 from app.cli.history import history
-from app.cli.inputs import check_text, export_folder, read_prompt, read_suffix, read_tests, read_text
+from app.cli.inputs import (
+    check_text,
+    environment_folder,
+    export_folder,
+    read_prompt,
+    read_suffix,
+    read_tests,
+    read_text,
+)
 from app.cli.interrupts import INTERRUPTED, on_interrupt
 from app.cli.models import models
 from app.cli.output import one_line, print_object, say, silence
@@ -32,6 +40,7 @@ from engine.session import settings
 from engine.session.candidate import test_state
 from engine.session.ladder import ladder
 from engine.session.own_file import importing_solution
+from engine.session.states import label_of
 
 
 def main(words: list[str]) -> int:
@@ -100,6 +109,7 @@ def generate(arguments: argparse.Namespace, given: frozenset[str]) -> int:
     request = request_of(arguments, read_prompt(arguments), read_suffix(arguments))
     choice = choice_of(arguments)
     tests, folder = read_tests(arguments.tests), export_folder(arguments.export)
+    environment = environment_folder(arguments.environment)
     if arguments.stop_at_first_pass and not tests:
         raise BadRequest("--stop-at-first-pass needs tests; name a file with --tests.")
     budget = budget_of(arguments)
@@ -109,7 +119,7 @@ def generate(arguments: argparse.Namespace, given: frozenset[str]) -> int:
         request = replace(request, time_budget_s=None)  # it is the search's, whose runs may be several
     compare = check_comparison(arguments)
     steps = ladder(choice) if budget else ()
-    job = Job(request, choice, tests, arguments.stop_at_first_pass, arguments.environment, budget, steps)
+    job = Job(request, choice, tests, arguments.stop_at_first_pass, environment, budget, steps)
     job = replace(job, compare=compare, ask=arguments.ask, suggest=arguments.suggest_tests)
     return play(job, arguments, folder)
 
@@ -117,11 +127,12 @@ def generate(arguments: argparse.Namespace, given: frozenset[str]) -> int:
 def test(arguments: argparse.Namespace) -> int:
     solution = read_text(arguments.solution, "solution")
     tests = importing_solution(read_tests(arguments.tests), arguments.solution.stem)
-    report = _run_tests(RunTests("test", solution, tests, environment=arguments.environment), asker(arguments.yes))
+    environment = environment_folder(arguments.environment)
+    report = _run_tests(RunTests("test", solution, tests, environment=environment), asker(arguments.yes))
     if arguments.json:
         print_object(report.to_dict())
     else:
-        print(f"{test_state(report)}: {report.passed} of {len(report.tests)} tests passed")
+        print(f"{label_of(test_state(report))}: {report.passed} of {len(report.tests)} tests passed")
         for name in report.weak:
             say(f"{name}: {report.isolation[name]}")
         for result in report.tests:

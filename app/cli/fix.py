@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.cli.arguments import budget_of, choice_of, request_of
 from app.cli.generation import Job, check_fix
-from app.cli.inputs import STDIN, check_text, export_folder, read_code, read_prompt, read_tests
+from app.cli.inputs import STDIN, check_text, environment_folder, export_folder, read_code, read_prompt, read_tests
 from app.cli.output import say
 from app.cli.playing import Take, play
 from engine.contract import BadRequest, ModelChoice, Sampling
@@ -104,7 +104,7 @@ def _fix_file(arguments: argparse.Namespace, given: frozenset[str]) -> int:
         choice,
         renamed,
         arguments.stop_at_first_pass,
-        arguments.environment,
+        environment_folder(arguments.environment),
         budget,
         steps,
         run=run,
@@ -170,7 +170,7 @@ def _go_on(kept: StoredRun, arguments: argparse.Namespace, given: frozenset[str]
         choice,
         tests,
         arguments.stop_at_first_pass,
-        arguments.environment,
+        environment_folder(arguments.environment),
         budget,
         steps,
         run=run,

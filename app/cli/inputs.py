@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from engine.contract import BadRequest
+from engine.runner import layers
 from engine.session import attachments, settings
 from engine.session.checked_tests import TOO_DEEP, check
 
@@ -45,6 +46,16 @@ def export_folder(name: str | None) -> Path | None:
     if name is not None and not name.strip():
         raise BadRequest("The name of the export folder is empty; name one, or . for this folder.")
     return None if name is None else Path(name)
+
+
+def environment_folder(name: str) -> str:
+    """The virtual environment that ``--environment`` names; empty when it names none. Raises BadEnvironment.
+
+    It is refused here, before a model is loaded. The path is absolute, since tests run in a process whose current
+    folder is another one.
+    """
+    layers.environment(name)
+    return str(Path(name).expanduser().absolute()) if name else ""
 
 
 def read_tests(path: Path | None) -> str:

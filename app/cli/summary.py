@@ -5,6 +5,7 @@ from engine.contract import CandidateState, Metrics
 from engine.session.candidate import FILE
 from engine.session.export import chosen
 from engine.session.run import Run
+from engine.session.states import TestState, label_of
 
 
 def outcome(run: Run) -> str:
@@ -24,6 +25,8 @@ def outcome(run: Run) -> str:
         return f"{ended}: {len(standing.group)} behave alike on {standing.inputs} inputs."
     if chosen(run) is None:
         why = f": {one_line(candidate.why)}" if candidate.why else "."
+        if count == 1 and candidate.test_state == TestState.PASSED_SOFT:
+            return f"The candidate's pass is {label_of(candidate.test_state)}{why}"
         if count == 1:
             return f"The candidate does not pass its tests: {candidate.tests_label}{why}"
         return f"None of {count} candidates passes; the best is {best}, {candidate.tests_label}{why}"

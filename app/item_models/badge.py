@@ -48,7 +48,7 @@ def _count(candidate: Candidate) -> str:
     report = candidate.report
     if report is None or not report.tests:
         return ""
-    if candidate.test_state in (TestState.PASSED, TestState.PASSED_SOFT):
+    if candidate.test_state == TestState.PASSED:  # of an unconfirmed pass the word alone takes the whole tab
         return f" {report.passed}/{len(report.tests)}"
     return (
         " " + tr("{n} of {all}").format(n=report.failed, all=len(report.tests))

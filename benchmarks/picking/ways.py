@@ -103,8 +103,9 @@ class Solver:
             seen = replace(again, ended_s=seen.ended_s + again.ended_s)
         passed = run.candidates[seen.first_pass] if seen.first_pass is not None else None
         solved = passed is not None and bench.verdict(passed.code, task.judge) == "pass"
-        if search is not None and search.loaded:
-            bench.load(way.engine, self._choices[way.engine])  # the next task begins with the first one again
+        if search is not None and (search.loaded or search.decisions[-1].model != search.title):
+            # The next task begins with the first model again, also where the time was up while another was loaded.
+            bench.load(way.engine, self._choices[way.engine])
         origin = passed.origin if passed else None
         return Attempt(
             task.name,

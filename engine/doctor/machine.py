@@ -13,7 +13,7 @@ from engine.models.memory_plan import MemoryPlan, ModelPart
 from engine.models.names import choose_device, choose_precision, find_entry
 from kernels import llvm
 
-_LITTLE = 2_000_000_000  # bytes: the default model with one candidate
+_LITTLE = 2_000_000_000  # bytes: Qwen2.5-Coder 0.5B, the smallest default, with one candidate
 
 
 def machine() -> list[Finding]:

@@ -151,13 +151,19 @@ def environment(folder: str) -> tuple[str, ...]:
     if not folder:
         return ()
     wanted = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    root = Path(folder).expanduser().resolve()
-    if root.is_file():  # the interpreter itself was named
-        root = root.parent.parent
-    found = sorted(str(path) for path in root.glob(f"lib*/{wanted}/site-packages") if path.is_dir())
+    try:
+        root = Path(folder).expanduser().absolute()
+        if root.is_file():  # the interpreter itself was named; it is mostly a link that leads out of the environment
+            root = root.parent.parent
+        root = root.resolve()
+        found = sorted(str(path) for path in root.glob(f"lib*/{wanted}/site-packages") if path.is_dir())
+        others = sorted(path.parent.name for path in root.glob("lib*/python*/site-packages"))
+    except OSError as error:
+        raise BadEnvironment(f"The environment {folder} cannot be read: {error.strerror or error}.") from None
+    except RuntimeError:  # no such user, or links that lead in a circle
+        found, others = [], []
     if found:
         return tuple(found)
-    others = sorted(path.parent.name for path in root.glob("lib*/python*/site-packages"))
     if others:
         raise BadEnvironment(f"The environment {folder} is for {others[0]}; the tests need one for {wanted}.")
     raise BadEnvironment(f"There is no Python environment in {folder}; name the folder of a virtual environment.")

@@ -7,7 +7,7 @@ class Verdict(StrEnum):
     """Of one candidate against one test file. INFRA is an error of ours, never a fail and never a pass."""
 
     PASS = "pass"
-    PASS_SOFT = "pass-soft"  # it rests on the candidate's own ==
+    PASS_SOFT = "pass-soft"  # an unconfirmed pass: it rests on the candidate's own ==
     FAIL = "fail"
     TAMPERED = "tampered"
     NEEDS_IN_PROCESS = "needs-in-process"

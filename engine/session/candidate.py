@@ -10,7 +10,7 @@ from engine.runner.verdicts import Outcome, Verdict
 from engine.selection.code_blocks import CodeBlock, parse_python, solution
 from engine.selection.grouping import Likeness
 from engine.selection.thoughts import without_thoughts
-from engine.session.states import STATE_OF_VERDICT, TestState
+from engine.session.states import STATE_OF_VERDICT, TestState, label_of
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Candidate:
 
     @property
     def passed(self) -> bool:
-        """Only a full pass. One that rests on the candidate's own ``==`` (pass-soft) is for a user to judge."""
+        """A confirmed pass alone. One that rests on the candidate's own ``==`` is for a user to judge."""
         return self.report is not None and self.report.verdict == Verdict.PASS
 
     @property
@@ -122,10 +122,11 @@ class Candidate:
         if self.test_state == TestState.RUNNING and self.tests_total:
             return f"running {self.tests_done} of {self.tests_total}"
         if self.report is not None and self.report.tests:
-            count = {TestState.PASSED: self.report.passed, TestState.FAILED: self.report.failed}.get(self.test_state)
-            if count is not None:
-                return f"{self.test_state} {count} of {len(self.report.tests)}"
-        return self.test_state
+            passed, failed = self.report.passed, self.report.failed
+            counts = {TestState.PASSED: passed, TestState.PASSED_SOFT: passed, TestState.FAILED: failed}
+            if (count := counts.get(self.test_state)) is not None:
+                return f"{label_of(self.test_state)} {count} of {len(self.report.tests)}"
+        return label_of(self.test_state)
 
     def add(self, text: str) -> None:
         self._pieces.append(text)

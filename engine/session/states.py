@@ -1,6 +1,6 @@
 """The states of a run and of a candidate's tests, and what every state and verdict is called and looks like.
 
-One table for window, command line and whatever else shows them. Lists, exports and scripts have the plain value.
+One table for window, command line and whatever else shows them. Exports and scripts have the plain value.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class TestState(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
     PASSED = "passed"
-    PASSED_SOFT = "passed by its own =="
+    PASSED_SOFT = "passed by its own =="  # in histories and scripts; ``label_of`` is what a user reads
     FAILED = "failed"
     TIMED_OUT = "timed out"
     KILLED = "killed"
@@ -82,7 +82,12 @@ CANDIDATE_STATES = {
 }
 VERDICTS = {
     Verdict.PASS: Display("passed", "passed", "passed", "Passed."),
-    Verdict.PASS_SOFT: Display("soft pass", "soft-pass", "warning", "Passes by its own ==: look before you trust it."),
+    Verdict.PASS_SOFT: Display(
+        "unconfirmed",
+        "soft-pass",
+        "warning",
+        "Unconfirmed pass: a comparison by its own class, such as ==, decided. Look before you trust it.",
+    ),
     Verdict.FAIL: Display("failed", "tests-failed", "failed", "Failed."),
     Verdict.TAMPERED: Display("tampered", "tests-error", "failed", "Tampered with its tests."),
     Verdict.NEEDS_IN_PROCESS: Display(
@@ -114,3 +119,8 @@ STOP_REASONS = {
     StopReason.CANCELLED: "stopped by you",
     StopReason.ERROR: "an error ended it",
 }
+
+
+def label_of(state: TestState) -> str:
+    """What a sentence calls it: its value, but for an unconfirmed pass, whose value is older than its name."""
+    return TEST_STATES[state].word if state == TestState.PASSED_SOFT else state

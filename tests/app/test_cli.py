@@ -230,8 +230,17 @@ class TestBrokenStreams:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent in another way there")
-@pytest.mark.parametrize("module", ["engine.device", "app.cli", "torch"])
-def test_ctrl_c_during_imports_is_quiet(module: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("entry", ["main.py", "app/package/__main__.py"])
+@pytest.mark.parametrize(
+    ("words", "module"),
+    [
+        *((("fix", "a.py", "--tests", "a.py"), module) for module in ("app", "app.invocation", "engine.device")),
+        *((("generate", "anything", "--offline", "--model", "no-such-model"), name) for name in ("app.cli", "torch")),
+        *(((), module) for module in ("app.entry", "engine.device", "app.cli", "PySide6.QtWidgets")),  # the window
+    ],
+)
+def test_ctrl_c_during_imports_is_quiet(words: tuple[str, ...], module: str, entry: str, tmp_path: Path) -> None:
+    """From the first module of ours on, and whether there is a handler by then or not."""
     press = tmp_path / "press.py"
     press.write_text(f"""\
 import os, runpy, signal, sys
@@ -243,10 +252,11 @@ class Press:
 
 sys.meta_path.insert(0, Press())
 sys.path.insert(0, {str(ROOT)!r})
-sys.argv = ["main.py", "generate", "anything", "--offline", "--model", "no-such-model"]
-runpy.run_path({str(ROOT / "main.py")!r}, run_name="__main__")
+sys.argv = ["main.py", *{words!r}]
+runpy.run_path({str(ROOT / entry)!r}, run_name="__main__")
 """)
-    done = subprocess.run([sys.executable, str(press)], capture_output=True, timeout=120, env=_environment())
+    surroundings = _environment(QT_QPA_PLATFORM="offscreen", BASSLINE_HOME=str(tmp_path))
+    done = subprocess.run([sys.executable, str(press)], capture_output=True, timeout=120, env=surroundings)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 

@@ -198,6 +198,28 @@ class TestExitCodes:
 
         assert play(test=test) == 1
 
+    def test_an_unconfirmed_pass_is_called_so_and_is_none(
+        self,
+        play: Callable[..., int],
+        monkeypatch: pytest.MonkeyPatch,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        def test(self: FakeRunner, test: RunTests) -> None:
+            tests = (TestResult("a", "passed"), TestResult("b", "passed"))
+            self.answer(TestFinished(test.id, Report("pass-soft", "split", "Look before you trust it.", tests)))
+
+        assert play(test=test) == 1
+        err = capsys.readouterr().err
+        assert "Candidate 1 unconfirmed 2 of 2: Look before you trust it.\n" in err
+        assert "The candidate's pass is unconfirmed: Look before you trust it.\n" in err
+        assert play(test=test, texts=(GOOD, BAD)) == 1
+        assert "None of 2 candidates passes; the best is 1, unconfirmed 2 of 2: Look" in capsys.readouterr().err
+        monkeypatch.setattr(commands, "RunnerClient", type("Runner", (FakeRunner,), {"test": test}))
+        (tmp_path / "a.py").write_text("assert good")
+        assert main(["test", "--solution", str(tmp_path / "a.py"), "--tests", str(tmp_path / "a.py")]) == 1
+        assert capsys.readouterr().out == "unconfirmed: 2 of 2 tests passed\n  Look before you trust it.\n"
+
     def test_without_tests_finishing_counts(self, play: Callable[..., int]) -> None:
         assert play(tests_too=False) == 0
         assert play("--max-tokens", "1", texts=(GOOD,), tests_too=False) == 0

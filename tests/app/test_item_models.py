@@ -62,16 +62,17 @@ def test_a_state_is_a_word_and_a_shape(candidate: Candidate, word: str, icon: st
     assert (shown.word, shown.icon) == (word, icon)
 
 
-def test_a_soft_pass_is_not_a_pass() -> None:
+def test_an_unconfirmed_pass_is_not_a_pass() -> None:
     results = (TestResult("a", "passed"), TestResult("b", "passed"))
     firm = Candidate(1, 1, "done", test_state="passed", report=Report("pass", "split", tests=results))
     soft = Candidate(
         2, 1, "done", test_state="passed by its own ==", report=Report("pass-soft", "split", tests=results)
     )
     assert badge(firm, None).word == "passed 2/2"
-    assert badge(soft, None).word == "soft pass 2/2"
+    assert badge(soft, None).word == "unconfirmed"
     assert badge(firm, None).icon != badge(soft, None).icon
     assert in_words(firm, 61.4) == "Candidate 1, finished, 0 tokens, 61 tokens per second, tests passed 2 of 2"
+    assert in_words(soft, None) == "Candidate 2, finished, 0 tokens, tests unconfirmed 2 of 2"
 
 
 def test_rate_is_over_two_seconds_of_the_engines_clock() -> None:

@@ -22,7 +22,7 @@ KNOWN = {
     "daemon": ("fail", "failed"),
     "deep": ("fail", "killed"),
     "delete": ("fail", "failed"),
-    "eq_true": ("pass-soft", "passed"),  # shown as passing by its own ==, and never picked
+    "eq_true": ("pass-soft", "passed"),  # shown as unconfirmed, and never picked
     "exec_true": ("fail", "killed"),
     "exit0_call": ("fail", "error"),
     "exit0_import": ("fail", "error"),

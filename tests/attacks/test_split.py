@@ -1,6 +1,6 @@
 """Attacks on the split itself: on the pipe, the mirrors, callbacks, generators and exceptions. None may pass.
 
-Each candidate is wrong. *pass-soft* is what a person sees as "passed by its own ==": it is never picked.
+Each candidate is wrong. *pass-soft* is an unconfirmed pass: it is never picked.
 """
 
 from dataclasses import dataclass

@@ -409,6 +409,22 @@ class TestEnvironment:
             layers.environment(str(tmp_path / "nowhere"))
         assert layers.environment("") == ()
 
+    def test_one_that_cannot_be_read_says_why(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def is_file(path: Path) -> bool:
+            raise PermissionError(13, "Permission denied", str(path))
+
+        monkeypatch.setattr(Path, "is_file", is_file)
+        with pytest.raises(BadEnvironment, match=r"^The environment .*/venv cannot be read: Permission denied\.$"):
+            layers.environment(str(tmp_path / "venv"))
+
+    def test_the_interpreter_of_one_may_be_named_though_it_is_a_link_out_of_it(self, tmp_path: Path) -> None:
+        venv = self.venv(tmp_path)
+        (venv / "bin").mkdir()
+        (venv / "bin/python").symlink_to(sys.executable)
+        assert layers.environment(str(venv / "bin/python")) == layers.environment(str(venv))
+        (tmp_path / "link").symlink_to(venv)
+        assert layers.environment(str(tmp_path / "link")) == layers.environment(str(venv))
+
 
 def test_the_first_words_say_what_is_kept_and_what_is_not() -> None:
     everything = frozenset(

@@ -173,7 +173,8 @@ class TestTesting:
         ("report", "label"),
         [
             (PASS, "passed 2 of 2"),
-            (Report("pass-soft", "split"), "passed by its own =="),
+            (Report("pass-soft", "split"), "unconfirmed"),
+            (Report("pass-soft", "split", tests=PASS.tests), "unconfirmed 2 of 2"),
             (Report("fail", "split", why="SyntaxError"), "failed"),
             (Report("fail", "split", tests=(TestResult("1", "timeout"),)), "timed out"),
             (Report("fail", "split", tests=(TestResult("1", "passed"), TestResult("2", "killed"))), "killed"),

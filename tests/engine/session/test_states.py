@@ -27,6 +27,7 @@ from engine.session.states import (
     Display,
     RunState,
     TestState,
+    label_of,
 )
 
 RESOURCES = Path(__file__).parents[3] / "resources"
@@ -65,6 +66,14 @@ def test_every_state_has_words_and_an_icon(kind: type[StrEnum]) -> None:
 def test_every_verdict_has_a_sentence_and_a_state() -> None:
     assert all(display.sentence.endswith((".", "it.")) for display in VERDICTS.values())
     assert set(STATE_OF_VERDICT) == set(Verdict)
+
+
+def test_an_unconfirmed_pass_has_one_name() -> None:
+    shown = TEST_STATES[TestState.PASSED_SOFT]
+    assert label_of(TestState.PASSED_SOFT) == shown.word == "unconfirmed"
+    assert shown.sentence.startswith("Unconfirmed pass: ")
+    others = set(TestState) - {TestState.PASSED_SOFT}
+    assert {label_of(state) for state in others} == {state.value for state in others}
 
 
 def test_every_reason_to_stop_leads_to_a_state() -> None:
