@@ -31,7 +31,7 @@ def test_the_larger_ones_that_are_here_and_fit_follow_by_size(model: str) -> Non
     steps = ladder(ModelChoice(model), ROWS)
     assert [step.title for step in steps] == ["small", "middle", "large"]
     assert steps[0].choice == ModelChoice(model)
-    assert [step.speed for step in steps] == [1.0, 3.0, 14.0]
+    assert [round(step.speed, 2) for step in steps] == [1.0, 1.93, 4.87]
     assert steps[1].load_s < steps[2].load_s
 
 
