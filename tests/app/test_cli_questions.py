@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from app.cli import commands
+from app.cli import playing
 from app.cli.commands import main
 from engine.contract import Engine, ModelChoice
 from engine.scripted import ScriptedEngine, from_texts
@@ -50,7 +50,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> None:
     def open_engine(choice: ModelChoice) -> Engine:
         return TwoScripts()
 
-    monkeypatch.setattr(commands, "open_engine", open_engine)
+    monkeypatch.setattr(playing, "open_engine", open_engine)
 
 
 def generate(*words: str) -> int:
@@ -121,10 +121,11 @@ def test_questions_without_a_terminal_are_a_sentence(capsys: pytest.CaptureFixtu
 _PROGRAM = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from app.cli import commands
+from app.cli import playing
+from app.cli.commands import main
 from tests.app.test_cli_questions import PROMPT, TwoScripts
-commands.open_engine = lambda choice: TwoScripts()
-sys.exit(commands.main(["generate", PROMPT, "-n", "4", "--no-history", "--progress", "none", "--ask", *sys.argv[1:]]))
+playing.open_engine = lambda choice: TwoScripts()
+sys.exit(main(["generate", PROMPT, "-n", "4", "--no-history", "--progress", "none", "--ask", *sys.argv[1:]]))
 """
 
 
@@ -164,7 +165,7 @@ def test_an_answer_on_the_terminal_judges_the_candidates(tmp_path: Path) -> None
     terminal.type("nonsense\n")
     terminal.wait_for("Write a value as Python has it")
     terminal.type("2\n")
-    terminal.wait_for("1 of 4 candidates pass; candidate 3 is the pick")
+    terminal.wait_for("1 of 4 candidates pass; candidate 3 is picked")
     assert terminal.process.wait(60) == 0
     printed = json.loads(out.read_text())
     assert printed["best"] == 3
