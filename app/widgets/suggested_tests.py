@@ -44,12 +44,14 @@ class SuggestedTests(Overlay):
         super().__init__(theme, over, tr("Dismiss the suggested tests"))
         self._head = ElidedLabel()
         self._table = _Table(self)
+        self._table.setAccessibleName(tr("Suggested tests"))
         self._table.confirmed.connect(self._add_ticked)
         self._table.itemChanged.connect(self._count)
         self.setFocusProxy(self._table)
         self._add = QPushButton()
         self._add.setProperty("kind", "primary")
         self._add.setAutoDefault(False)
+        self._add.setAccessibleName(tr("Add the ticked tests"))
         self._add.clicked.connect(self._add_ticked)
         self._keys = label(tr("Space ticks, Enter adds, Esc dismisses"), tone="muted")
         self._wrong = label(tone="failed", wrap=True)
@@ -73,7 +75,6 @@ class SuggestedTests(Overlay):
         self._wrong.hide()
         self._head.set_full_text(head)
         self.setAccessibleName(head)
-        self._table.setAccessibleName(head)
         self._table.blockSignals(True)
         self._table.setRowCount(len(tests))
         for row, test in enumerate(tests):
@@ -129,7 +130,6 @@ class SuggestedTests(Overlay):
     def _count(self) -> None:
         count = len(self.ticked)
         self._add.setText(tr("Add {n} ticked").format(n=count) if count else tr("Add the ticked tests"))
-        self._add.setAccessibleName(tr("Add the ticked tests"))
         self._add.setEnabled(count > 0)
         if count:
             self._wrong.hide()
