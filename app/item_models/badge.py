@@ -33,9 +33,9 @@ def badge(candidate: Candidate, per_second: float | None, best: bool = False, ou
     elif candidate.fails_like is not None:
         note = tr("fails like {number}").format(number=candidate.fails_like.number)
     elif candidate.behaves_like is not None:
-        note = tr("behaves like {number}").format(number=candidate.behaves_like.number)
+        note = tr("like {number}").format(number=candidate.behaves_like.number)
     elif candidate.suggested[1]:
-        note = tr("agrees with {n} of {all}").format(n=candidate.suggested[0], all=candidate.suggested[1])
+        note = tr("agrees {n}/{all}").format(n=candidate.suggested[0], all=candidate.suggested[1])
     if outdated:
         return Badge(word, tr("tests changed"), shown.icon, "muted", best)
     return Badge(word, tr("best") if best else note, shown.icon, shown.tone, best)

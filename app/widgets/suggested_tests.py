@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QBrush, QKeyEvent
+from PySide6.QtGui import QBrush, QFont, QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
@@ -44,13 +44,14 @@ class SuggestedTests(Overlay):
         super().__init__(theme, over, tr("Dismiss the suggested tests"))
         self._head = ElidedLabel()
         self._table = _Table(self)
-        self._table.setFont(monospace())
+        self._table.setAccessibleName(tr("Suggested tests"))
         self._table.confirmed.connect(self._add_ticked)
         self._table.itemChanged.connect(self._count)
         self.setFocusProxy(self._table)
         self._add = QPushButton()
         self._add.setProperty("kind", "primary")
         self._add.setAutoDefault(False)
+        self._add.setAccessibleName(tr("Add the ticked tests"))
         self._add.clicked.connect(self._add_ticked)
         self._keys = label(tr("Space ticks, Enter adds, Esc dismisses"), tone="muted")
         self._wrong = label(tone="failed", wrap=True)
@@ -74,7 +75,6 @@ class SuggestedTests(Overlay):
         self._wrong.hide()
         self._head.set_full_text(head)
         self.setAccessibleName(head)
-        self._table.setAccessibleName(head)
         self._table.blockSignals(True)
         self._table.setRowCount(len(tests))
         for row, test in enumerate(tests):
@@ -113,8 +113,8 @@ class SuggestedTests(Overlay):
             item = QTableWidgetItem(text)
             item.setFlags(Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable)
             item.setToolTip(text if column == _TEST else "")
-            if column != _TEST:
-                item.setFont(self.font())
+            if column == _TEST:
+                item.setFont(_code_font())
             self._table.setItem(row, column, item)
         first = self._item(row)
         first.setFlags(first.flags() | Qt.ItemFlag.ItemIsUserCheckable)
@@ -130,7 +130,6 @@ class SuggestedTests(Overlay):
     def _count(self) -> None:
         count = len(self.ticked)
         self._add.setText(tr("Add {n} ticked").format(n=count) if count else tr("Add the ticked tests"))
-        self._add.setAccessibleName(tr("Add the ticked tests"))
         self._add.setEnabled(count > 0)
         if count:
             self._wrong.hide()
@@ -151,10 +150,18 @@ class SuggestedTests(Overlay):
         last.addWidget(self._add)
         last.addWidget(self._keys)
         last.addStretch(1)
+        self.column.setSpacing(6)
         self.column.addLayout(first)
         self.column.addWidget(self._table)
         self.column.addWidget(self._wrong)
         self.column.addLayout(last)
+
+
+def _code_font() -> QFont:
+    """With its family named, or an item would take the table's."""
+    font = monospace()
+    font.setFamily(font.family())
+    return font
 
 
 class _Table(QTableWidget):

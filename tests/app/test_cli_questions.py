@@ -121,10 +121,11 @@ def test_questions_without_a_terminal_are_a_sentence(capsys: pytest.CaptureFixtu
 _PROGRAM = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from app.cli import commands, playing
+from app.cli import playing
+from app.cli.commands import main
 from tests.app.test_cli_questions import PROMPT, TwoScripts
 playing.open_engine = lambda choice: TwoScripts()
-sys.exit(commands.main(["generate", PROMPT, "-n", "4", "--no-history", "--progress", "none", "--ask", *sys.argv[1:]]))
+sys.exit(main(["generate", PROMPT, "-n", "4", "--no-history", "--progress", "none", "--ask", *sys.argv[1:]]))
 """
 
 

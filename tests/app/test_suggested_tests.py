@@ -130,7 +130,7 @@ def test_suggested_tests_order_the_candidates_and_make_no_mark(on: Stage) -> Non
     assert "agrees with 2 of 3 suggested tests" in on.window.page.tabs.tabToolTip(2)
     badge = on.window.candidates.badge(2)
     assert badge is not None
-    assert badge.note == "agrees with 2 of 3"
+    assert badge.note == "agrees 2/3"
 
 
 def test_ticked_tests_are_added_by_keys_alone_in_one_step(on: Stage) -> None:
