@@ -97,7 +97,7 @@ class RunController(QObject):
         if driver is None:
             return
         driver.run.more(count)  # raises before a model is loaded for it
-        if driver.run.ended:
+        if not self.busy:
             self._when_loaded(choice, lambda: self._begin(driver.run, driver.more(count)))
         else:
             self._perform(driver.more(count))

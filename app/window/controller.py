@@ -68,7 +68,7 @@ class MainController(QObject):
         self.running = RunController(self.loading, self.runner, self._test_policy, window.tests.text, self)
         self.tests = TestingConsent(window, self.running, self.runner, self)
         self.searching = SearchController(window, self.loading, self.running, self)
-        self.preparing = PreloadController(window, self.loading, self)
+        self.preparing = PreloadController(window, self.loading, self.running, self)
         self.fitting = MemoryFitController(window, self.loading, self)
         self.asking = PromptController(window, self.running, self)
         self.saving = SaveController(window, self.running, self)
