@@ -137,7 +137,7 @@ class HistoryController(QObject):
         except BasslineError as error:
             self._window.notice.say(str(error))
             return
-        self._window.notice.hide()  # what it offered was about another run
+        self._window.notice.leave()  # what it offered was about another run
         self.past = kept
         self._running.show(kept.run)
         self._strip.show_run(

@@ -42,6 +42,7 @@ class SearchController(QObject):
         self._offered: tuple[Run, str, int] | None = None
         self._decide: Callable[[bool], None] | None = None  # while the question about a larger model stands
         window.notice.left.connect(lambda: self._answer(False))
+        runs.finished.connect(self._withdraw_question)
 
     def search(self, budget: Budget | None, choice: ModelChoice, tests: str) -> Search | None:
         """None for a run that asks once. Raises BadRequest where nothing could tell that one passes."""
@@ -139,6 +140,12 @@ class SearchController(QObject):
         decide, self._decide = self._decide, None
         if decide is not None:
             decide(agreed)
+
+    @Slot()
+    def _withdraw_question(self) -> None:
+        """The run has ended while it stood, by a stop: no answer would do anything."""
+        if self._decide is not None:
+            self._window.notice.leave()
 
     @Slot()
     def _offer_after_tests(self, _event: RunFinished | None = None) -> None:

@@ -163,7 +163,7 @@ class MainController(QObject):
 
     def generate(self) -> None:
         """Start a run; the model is loaded first when it is not there yet."""
-        self.window.notice.hide()
+        self.window.notice.leave()
         try:
             self.start(self.asking.request(self.window.bar.settings()))
         except BasslineError as error:
@@ -178,7 +178,7 @@ class MainController(QObject):
         self.running.start(request, settings.choice, tests, search)
 
     def generate_more(self) -> None:
-        self.window.notice.hide()
+        self.window.notice.leave()
         try:
             settings = self.window.bar.settings()
             self.running.more(settings.candidates, settings.choice)
