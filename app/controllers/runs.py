@@ -9,7 +9,17 @@ from app.controllers.model_load import ModelLoadController
 from app.system.engine_thread import EventBatch
 from app.system.runner_connection import RunnerConnection
 from app.ui.words import tr
-from engine.contract import Cancel, CandidateFinished, Load, LoadFailed, ModelChoice, Request, RunFinished, RunOutcome
+from engine.contract import (
+    Cancel,
+    CandidateFinished,
+    Generate,
+    Load,
+    LoadFailed,
+    ModelChoice,
+    Request,
+    RunFinished,
+    RunOutcome,
+)
 from engine.runner.protocol import Answer, CancelTests, Isolation, RunTests, TestFinished
 from engine.session import turns
 from engine.session.batches import repairs_of_each
@@ -56,7 +66,7 @@ class RunController(QObject):
         self._force_timer = QTimer(self)
         self._force_timer.setSingleShot(True)
         self._force_timer.timeout.connect(self.stuck)
-        self._last_word: RunFinished | None = None
+        self._last_word: RunFinished | None = None  # of the engine, on all that it was asked for
         self._clock = QTimer(self)  # while a run searches: its budget of time is kept
         self._clock.setInterval(TICK_MS)
         self._clock.timeout.connect(self._tick)
@@ -177,14 +187,14 @@ class RunController(QObject):
     # What the driver wants done.
 
     def _perform(self, effects: Iterable[Effect]) -> None:
-        tests = False
+        tests, no_runner = False, False
         for effect in effects:
             match effect:
                 case RunTests() | CancelTests():
                     tests = True
-                    if not self._runner.send(effect) and self.driver is not None:
-                        self.driver.cancel_tests()
-                        break
+                    if not no_runner and not self._runner.send(effect) and self.driver is not None:
+                        no_runner = True  # it has said why; what else is to be done does not need one
+                        self.driver.answer_consent(False)
                 case ConsentQuestion() | RefusedTests() | FirstPass():
                     self.for_the_user.emit(effect)
                 case Load():
@@ -192,6 +202,8 @@ class RunController(QObject):
                 case _:
                     if isinstance(effect, Cancel) and not self._force_timer.isActive():
                         self._force_timer.start(FORCE_MS)
+                    if isinstance(effect, Generate):
+                        self._last_word = None
                     self._loading.submit(effect)
         if tests:
             self.tests_changed.emit()
@@ -199,7 +211,7 @@ class RunController(QObject):
 
     def _tell_end(self) -> None:
         """Once, when the engine has said its last word and nothing more will be asked of it."""
-        if self._last_word is None or self.driver is None or self.driver.continues:
+        if self._last_word is None or self.driver is None or self.driver.continues or not self.driver.run.ended:
             return
         event, self._last_word = self._last_word, None
         self._force_timer.stop()
@@ -251,7 +263,6 @@ class RunController(QObject):
             self._perform(self.driver.engine_event(event))  # a search goes on without that model
 
     def _begin(self, run: Run, effects: list[Effect]) -> None:
-        self._last_word = None
         if self.driver is not None and self.driver.searching:
             self._clock.start()
         self.began.emit(run)

@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 from PySide6.QtWidgets import QPushButton
 
+from app.controllers import runs
 from app.ui.actions import ACTIONS
 from engine.contract import Load, ModelChoice
 from engine.runner.report import Report, TestResult
-from engine.scripted import Script, ScriptedCandidate, ScriptedEngine
+from engine.scripted import Script, ScriptedCandidate, ScriptedEngine, from_texts
 from engine.session.arms import BATCH, Model
 from engine.session.states import TestState
 from tests.app.stage import PROMPT, Stage
@@ -128,6 +129,46 @@ def test_stop_ends_the_search(late: Stage) -> None:
     assert late.window.prompt.text() == PROMPT
 
 
+def asked_about_a_larger_model(open_stage: Callable[..., Stage], candidates: int = 60) -> Stage:
+    """A search whose first parts have not passed, and whose question stands."""
+    on = open_stage(Script(tuple(map(wrong, range(400)))))
+    on.write()
+    here = ModelChoice("scripted")
+    on.controller.searching._task.done.disconnect()
+    on.controller.searching._ladder = [Model(here, "a"), Model(replace(here, model="larger"), "b", load_s=0.1)]
+    on.do("until_pass")
+    on.window.bar.apply(replace(on.window.bar.settings(), candidates=candidates))
+    on.do("generate")
+    on.until(lambda: "is a larger model on this computer" in on.window.notice.sentence and on.window.notice.isVisible())
+    on.settle()
+    return on
+
+
+def test_more_candidates_while_the_question_stands_answer_it_with_no(open_stage: Callable[..., Stage]) -> None:
+    on = asked_about_a_larger_model(open_stage)
+    run = on.controller.run
+    assert run is not None
+    assert on.controller.running.busy
+    on.do("generate_more")
+    assert on.controller.searching._decide is None
+    finish(on)
+    assert len(run.candidates) >= 60
+    assert all(candidate.state == "done" for candidate in run.candidates.values())
+    assert {leg.provenance.choice.model for leg in on.controller.running.driver.legs} == {"scripted"}  # type: ignore[union-attr]
+
+
+def test_a_stop_takes_the_question_away(open_stage: Callable[..., Stage]) -> None:
+    on = asked_about_a_larger_model(open_stage)
+    run, searching = on.controller.run, on.controller.searching
+    assert run is not None
+    searching._offered = run, run.tests, len(run.candidates)  # at an earlier stop; nothing else takes its place
+    on.do("stop")
+    on.settle()
+    assert not on.controller.running.busy
+    assert searching._decide is None
+    assert "Yes" not in offers(on)
+
+
 @pytest.mark.parametrize("answer", ["Yes", "No", "Never"])
 def test_a_larger_model_is_asked_about_once(open_stage: Callable[..., Stage], answer: str) -> None:
     on = open_stage(Script(tuple(map(wrong, range(400)))))
@@ -159,6 +200,51 @@ def test_a_larger_model_is_asked_about_once(open_stage: Callable[..., Stage], an
     assert run is not None
     assert len(run.candidates) == 60
     assert len(ends) == 1  # however often the engine had said its last word
+
+
+def in_a_later_part(open_stage: Callable[..., Stage], *, passes: int = 100) -> tuple[Stage, list[str]]:
+    """A search whose second part is being written, and the outcomes of each end that is told of it."""
+    long = "x" * 200
+    texts = [f"```python\ndef roman_to_int(s):\n    return {n}  # {long}\n```" for n in range(passes - 1)]
+    on = open_stage(from_texts([*texts, RIGHT], chunk=20))
+    on.write()
+    ends: list[str] = []
+    on.controller.running.finished.connect(lambda event: ends.append(event.outcome))
+    on.do("until_pass")
+    on.do("generate")
+    on.until(lambda: (driver := on.controller.running.driver) is not None and len(driver.legs) > 1)
+    driver = on.controller.running.driver
+    assert driver is not None
+    on.until(lambda: driver.run.state == "generating")
+    return on, ends
+
+
+def test_the_end_of_a_search_stopped_in_a_later_part_is_told_once_and_when_it_has_come(
+    open_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "FORCE_MS", 50)
+    on, ends = in_a_later_part(open_stage)
+    on.do("stop")
+    run = on.controller.run
+    assert run is not None
+    assert run.state == "stopping"
+    assert ends == []
+    assert "Go on until one passes" not in offers(on)
+    on.wait_until(lambda: "Force stop" in offers(on))  # the clock stands: the engine is in the middle of a step
+    finish(on)
+    assert ends == ["stopped"]
+
+
+def test_the_end_of_a_search_that_passes_in_a_later_part_is_told_once(open_stage: Callable[..., Stage]) -> None:
+    on, ends = in_a_later_part(open_stage, passes=9)
+    run = on.controller.run
+    assert run is not None
+    states: list[str] = []
+    on.controller.running.finished.connect(lambda _: states.append(run.state))
+    finish(on)
+    assert any(candidate.passed for candidate in run.candidates.values())
+    assert len(ends) == 1
+    assert states == ["stopped"]
 
 
 def test_steps_are_those_of_the_model_that_is_asked_and_of_nobody_who_wants_none(on: Stage) -> None:
