@@ -37,7 +37,7 @@ from app.widgets.candidate_page import ANSWER, CODE, COMPARE, DETAILS, TEST_LOG,
 from app.widgets.main_window import MainWindow
 from app.widgets.start_page import Example, examples
 from app.widgets.status_line import drafts_do_not_pay
-from engine.contract import BasslineError, LoadFailed, Ready, Request, RunFinished
+from engine.contract import BadRequest, BasslineError, LoadFailed, Ready, Request, RunFinished
 from engine.runner.verdicts import Verdict
 from engine.session.effects import TestPolicy
 from engine.session.run import Run
@@ -171,7 +171,9 @@ class MainController(QObject):
 
     @Slot(object)
     def start(self, request: Request) -> None:
-        """Raises BadRequest when no model is named, and for a search without tests."""
+        """Raises BadRequest while a run goes on, when no model is named, and for a search without tests."""
+        if self.running.busy:
+            raise BadRequest(tr("A run is going on; stop it first."))
         settings, tests = self.window.bar.settings(), self.window.tests.text()
         search = self.searching.search(settings.budget, settings.choice, tests)
         self.meanwhile.keep(settings.choice)
@@ -263,7 +265,9 @@ class MainController(QObject):
 
     @Slot(object)
     def _load_failed(self, event: LoadFailed) -> None:
-        if not event.cancelled:
+        if self.running.busy and not event.cancelled:  # a search, which goes on without that model
+            self.window.notice.say(event.reason, event.details, tone="warning")
+        elif not event.cancelled:
             self.ways_out.say(event)
 
     @Slot()

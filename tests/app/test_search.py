@@ -247,6 +247,25 @@ def test_the_end_of_a_search_that_passes_in_a_later_part_is_told_once(open_stage
     assert states == ["stopped"]
 
 
+def test_a_larger_model_that_does_not_fit_begins_no_other_run(open_stage: Callable[..., Stage]) -> None:
+    on = asked_about_a_larger_model(open_stage)
+    large = replace(on.script, load_failure="Not enough memory.", failure_kind="out-of-memory")
+    on.controller.loading.open_engine = lambda choice: ScriptedEngine(
+        large if choice.model == "larger" else on.script, on.clock
+    )
+    run = on.controller.run
+    assert run is not None
+    offers(on)["Yes"].click()
+    on.until(lambda: on.window.notice.isVisible() and on.window.notice.sentence == "Not enough memory.")
+    assert on.controller.running.busy
+    assert "Load anyway" not in offers(on)  # it would be said of the smaller one
+    on.controller.generate()
+    assert on.window.notice.sentence == "A run is going on; stop it first."
+    finish(on)
+    assert on.controller.run is run
+    assert len(run.candidates) == 60
+
+
 def test_steps_are_those_of_the_model_that_is_asked_and_of_nobody_who_wants_none(on: Stage) -> None:
     searching, here, other = on.controller.searching, ModelChoice("scripted"), ModelChoice("other")
     searching._ladder = [Model(here, "a"), Model(replace(here, model="larger"), "b")]
