@@ -34,6 +34,7 @@ class SearchController(QObject):
         self._then: Callable[[], None] | None = None  # waits for that
         self._task = Task(self)
         self._task.done.connect(self._take_ladder)
+        self._task.failed.connect(self._no_ladder)
         loading.ready_for.connect(self._look)
         runs.larger_model.connect(self._ask)
         runs.searched.connect(self._offer)
@@ -69,13 +70,21 @@ class SearchController(QObject):
 
     def _with_models(self, do: Callable[[ModelChoice, list[Model]], None]) -> None:
         """Once it is known what is larger than the chosen model, and here."""
-        try:
+
+        def begin() -> None:
             choice = self._choice()
             if self._ladder and self._ladder[0].choice == choice:
                 do(choice, self._models(choice))
             else:
                 self._then = lambda: do(choice, self._models(choice))
                 self._look(choice)
+
+        self._try(begin)
+
+    def _try(self, do: Callable[[], None]) -> None:
+        """What the controls say by now may be something that cannot be."""
+        try:
+            do()
         except BasslineError as error:
             self._window.notice.say(str(error))
 
@@ -86,9 +95,9 @@ class SearchController(QObject):
             return
         self._window.page.open(best.number)
         if _fixable(run) > 1:
-            self._runs.repair_each(BATCH, seed, self._choice())
+            self._try(lambda: self._runs.repair_each(BATCH, seed, self._choice()))
         else:
-            self._runs.repair(best.number, BATCH, seed, self._choice())
+            self._try(lambda: self._runs.repair(best.number, BATCH, seed, self._choice()))
 
     def close(self) -> None:
         self._task.forget()
@@ -113,7 +122,14 @@ class SearchController(QObject):
         self._ladder = models
         then, self._then = self._then, None
         if then is not None:
-            then()
+            self._try(then)
+
+    @Slot(str)
+    def _no_ladder(self, sentence: str) -> None:
+        """Told to who waits for it; a run does without."""
+        then, self._then = self._then, None
+        if then is not None:
+            self._window.notice.say(sentence)
 
     @Slot(str, object)
     def _ask(self, model: str, decide: Callable[[bool], None]) -> None:

@@ -8,9 +8,10 @@ from PySide6.QtWidgets import QPushButton
 
 from app.controllers import runs
 from app.ui.actions import ACTIONS
-from engine.contract import Load, ModelChoice
+from engine.contract import BasslineError, Load, ModelChoice
 from engine.runner.report import Report, TestResult
 from engine.scripted import Script, ScriptedCandidate, ScriptedEngine, from_texts
+from engine.session import ladder
 from engine.session.arms import BATCH, Model
 from engine.session.states import TestState
 from tests.app.stage import PROMPT, Stage
@@ -106,6 +107,58 @@ def test_after_a_run_without_a_pass_the_ways_on_are_offered_in_order(late: Stage
     assert repaired[0] == best
     assert len(set(repaired)) == different  # in one batch
     assert len(late.controller.running.driver.legs) == 2  # type: ignore[union-attr]
+
+
+@pytest.fixture
+def offered(late: Stage) -> Stage:
+    """A run without a pass has ended, and the ways on are offered."""
+    late.generate(3)
+    finish(late)
+    late.do("run_tests")
+    late.wait_until(lambda: "Go on until one passes" in offers(late))
+    return late
+
+
+NO_MODEL = "No model was named; choose one with --model or in the model box."
+
+
+@pytest.mark.parametrize("way", ["Go on until one passes", "Fix the best 3"])
+def test_a_way_on_without_a_model_is_a_sentence(offered: Stage, way: str) -> None:
+    offered.window.bar.choose_model("")
+    offers(offered)[way].click()
+    assert offered.window.notice.isVisible()
+    assert offered.window.notice.sentence == NO_MODEL
+
+
+def test_a_value_that_cannot_be_is_a_sentence_also_when_it_comes_while_the_disk_is_read(
+    offered: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To go on waits until it is known which models are here."""
+    searching, bar = offered.controller.searching, offered.window.bar
+    searching._ladder = []
+    monkeypatch.setattr(searching, "_look", lambda choice: None)
+    offers(offered)["Go on until one passes"].click()
+    assert not offered.window.notice.isVisible()
+    bar._candidates.setText("many")
+    searching._take_ladder([Model(ModelChoice("scripted"), "a")])
+    assert offered.window.notice.isVisible()
+    assert offered.window.notice.sentence == bar._candidates.complaint
+
+
+def test_a_disk_that_cannot_be_read_is_a_sentence_for_who_waits_to_go_on(
+    offered: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(choice: ModelChoice) -> list[Model]:
+        raise BasslineError("The models' folder cannot be read.")
+
+    monkeypatch.setattr(ladder, "ladder", broken)
+    offered.controller.searching._look(ModelChoice("scripted"))  # nobody waits
+    offered.wait_until(lambda: not offered.controller.searching._task.busy)
+    assert "folder" not in offered.window.notice.sentence
+    offered.controller.searching._ladder = []
+    offers(offered)["Go on until one passes"].click()
+    offered.wait_until(lambda: offered.window.notice.isVisible())
+    assert offered.window.notice.sentence == "The models' folder cannot be read."
 
 
 def test_nothing_is_offered_where_one_passed(on: Stage) -> None:
