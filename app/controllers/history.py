@@ -138,6 +138,9 @@ class HistoryController(QObject):
             self._window.notice.say(str(error))
             return
         self._window.notice.leave()  # what it offered was about another run
+        self._show(kept)
+
+    def _show(self, kept: StoredRun) -> None:
         self.past = kept
         self._running.show(kept.run)
         self._strip.show_run(
@@ -148,6 +151,10 @@ class HistoryController(QObject):
     @Slot()
     def use_again(self) -> None:
         """Its prompt, tests and settings come into the window, and the run can go on."""
+        if self._is_up_to_date():
+            self._take_up()
+
+    def _take_up(self) -> None:
         kept = self.past
         if kept is None:
             return
@@ -166,9 +173,45 @@ class HistoryController(QObject):
     @Slot()
     def go_on(self) -> None:
         """The run from the history that is in view goes on, if anything of it is missing."""
-        if self.past is not None and can_go_on(self.past.run) and not self._busy:
-            self.use_again()
+        if self._busy or not self._is_up_to_date():
+            return
+        if self.past is not None and can_go_on(self.past.run):
+            self._take_up()
             self.goes_on.emit()
+
+    def _is_up_to_date(self) -> bool:
+        """The run from the history that is in view is as it is on disk, and nobody writes it; if not, why is said.
+
+        One that went on elsewhere since it was opened is put into view as it is now.
+        """
+        before = self.past
+        if before is None or self._is_being_written(before.id):
+            return False
+        try:
+            now = self._read().load(before.id)
+        except BasslineError as error:
+            self._window.notice.say(str(error))
+            return False
+        if _state(now.run) != _state(before.run):
+            self._show(now)
+            self._window.status.flash(tr("This run went on elsewhere; it is shown as it is now."))
+        return True
+
+    def _is_being_written(self, id: int) -> bool:
+        """By this window or by another process, which must not be disturbed; a sentence has said so."""
+        run, sentence = self._running.run, ""
+        try:
+            if run is not None and self._busy and self._recorder.id_of(run) == id:
+                sentence = tr("This run is still going on; stop it first.")
+            elif self._read().is_open(id):
+                self._recorder.flush()  # what has ended here a moment ago may not be on disk yet
+                if self._read().is_open(id):
+                    sentence = tr("Another Bassline is still writing this run; stop it there first, or wait.")
+        except BasslineError as error:
+            sentence = str(error)
+        if sentence:
+            self._window.notice.say(sentence)
+        return bool(sentence)
 
     @Slot(object)
     def _viewed(self, run: Run) -> None:
@@ -219,8 +262,15 @@ class HistoryController(QObject):
 
     @Slot(int)
     def _delete(self, id: int) -> None:
-        self._recorder.delete(id)
+        if not self._is_being_written(id):
+            self._recorder.delete(id)
+            self.panel.show_deleted(id)
 
     @Slot(int)
     def _restore(self, id: int) -> None:
         self._recorder.restore(id)
+
+
+def _state(run: Run) -> object:
+    """What changes when a run goes on."""
+    return run.state, run.tests, run.candidates
