@@ -87,6 +87,7 @@ class HistoryController(QObject):
     def _connect(self) -> None:
         self._running.began.connect(self._begin)
         self._running.in_view.connect(self._viewed)
+        self._running.objection = self._objection_to
         self._loading.drained.connect(self._drained)
         for news in (self._running.changed, self._running.finished, self._running.tests_changed):
             news.connect(self._note)
@@ -199,19 +200,38 @@ class HistoryController(QObject):
 
     def _is_being_written(self, id: int) -> bool:
         """By this window or by another process, which must not be disturbed; a sentence has said so."""
-        run, sentence = self._running.run, ""
+        run = self._running.run
         try:
-            if run is not None and self._busy and self._recorder.id_of(run) == id:
-                sentence = tr("This run is still going on; stop it first.")
-            elif self._read().is_open(id):
-                self._recorder.flush()  # what has ended here a moment ago may not be on disk yet
-                if self._read().is_open(id):
-                    sentence = tr("Another Bassline is still writing this run; stop it there first, or wait.")
+            here = run is not None and self._busy and self._recorder.id_of(run) == id
+            sentence = tr("This run is still going on; stop it first.") if here else self._objection(id)
         except BasslineError as error:
             sentence = str(error)
         if sentence:
             self._window.notice.say(sentence)
         return bool(sentence)
+
+    def _objection_to(self, run: Run) -> str:
+        """Why a run in view must not go on here; one without its history goes on."""
+        id = self._recorder.id_of(run)
+        with suppress(BasslineError):
+            return self._objection(id, run) if id is not None else ""
+        return ""
+
+    def _objection(self, id: int, known: Run | None = None) -> str:
+        """Why run ``id`` is to be left alone, as a sentence; ``known``: the run as it is here. Raises BasslineError."""
+        sentence = self._written_elsewhere(id, known)
+        if sentence:
+            self._recorder.flush()  # what has ended here a moment ago may not be on disk yet
+            sentence = self._written_elsewhere(id, known)
+        return sentence
+
+    def _written_elsewhere(self, id: int, known: Run | None) -> str:
+        journal = self._read()
+        if journal.is_open(id):
+            return tr("Another Bassline is still writing this run; stop it there first, or wait.")
+        if known is not None and journal.load(id).run.candidates.keys() - known.candidates.keys():
+            return tr("This run has gone on elsewhere; open it from the history to go on with it.")
+        return ""
 
     @Slot(object)
     def _viewed(self, run: Run) -> None:

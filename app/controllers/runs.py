@@ -10,6 +10,7 @@ from app.system.engine_thread import EventBatch
 from app.system.runner_connection import RunnerConnection
 from app.ui.words import tr
 from engine.contract import (
+    BadRequest,
     Cancel,
     CandidateFinished,
     Generate,
@@ -59,6 +60,7 @@ class RunController(QObject):
         """``policy`` and ``tests``: as they stand in the window now."""
         super().__init__(parent)
         self.driver: RunDriver | None = None
+        self.objection: Callable[[Run], str] = lambda _: ""  # why a run that has ended must not go on here
         self._loading, self._runner = loading, runner
         self._policy, self._tests = policy, tests
         self._consents = set[str]()
@@ -108,17 +110,20 @@ class RunController(QObject):
             return
         driver.run.more(count)  # raises before a model is loaded for it
         if not self.busy:
-            self._when_loaded(choice, lambda: self._begin(driver.run, driver.more(count)))
+            self._reopen(driver.run, choice, lambda: driver.more(count))
         else:
             self._perform(driver.more(count))
             self.changed.emit()
 
     def go_on(self, choice: ModelChoice, search: Search | None = None) -> None:
-        """The run in view has ended, and goes on with what it did not finish; ``search``: until one passes."""
+        """The run in view has ended, and goes on with what it did not finish; ``search``: until one passes.
+
+        Raises BadRequest where it must not.
+        """
         driver = self.driver
         if driver is None or self.busy:
             return
-        self._when_loaded(choice, lambda: self._begin(driver.run, driver.go_on(search)))
+        self._reopen(driver.run, choice, lambda: driver.go_on(search))
 
     def repair(self, number: int, count: int, seed: int, choice: ModelChoice) -> None:
         """Corrections of a candidate join the run in view. Raises BadRequest."""
@@ -126,7 +131,7 @@ class RunController(QObject):
         if driver is None or self.busy:
             return
         turns.fix(driver.run, number, seed)  # raises before a model is loaded for it
-        self._when_loaded(choice, lambda: self._begin(driver.run, driver.repair(number, count, seed)))
+        self._reopen(driver.run, choice, lambda: driver.repair(number, count, seed))
 
     def repair_each(self, count: int, seed: int, choice: ModelChoice) -> None:
         """Corrections of all answers that failed join the run in view, in one batch. Raises BadRequest."""
@@ -134,7 +139,7 @@ class RunController(QObject):
         if driver is None or self.busy:
             return
         repairs_of_each(driver.run, count, seed)  # raises before a model is loaded for it
-        self._when_loaded(choice, lambda: self._begin(driver.run, driver.repair_each(count, seed)))
+        self._reopen(driver.run, choice, lambda: driver.repair_each(count, seed))
 
     def show(self, run: Run, search: Search | None = None) -> None:
         """Put a run into view, of which nothing is asked yet."""
@@ -220,6 +225,12 @@ class RunController(QObject):
         if not self.driver.testing and self.driver.run.decisions:
             self.searched.emit(self.driver.run)
         self.announcement.emit(tr("The run has ended: {outcome}").format(outcome=tr(event.outcome)))
+
+    def _reopen(self, run: Run, choice: ModelChoice, do: Callable[[], list[Effect]]) -> None:
+        """A run that has ended goes on with what ``do`` asks for, once the models are there."""
+        if sentence := self.objection(run):
+            raise BadRequest(sentence)
+        self._when_loaded(choice, lambda: self._begin(run, do()))
 
     def _load_for_search(self, choice: ModelChoice) -> None:
         """The next model of a search, once the user has nothing against it."""

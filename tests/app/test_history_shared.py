@@ -1,15 +1,19 @@
 """One history and two that write it: what is still being written is read, but neither taken up nor deleted."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from engine.session.journal import Journal
+from engine.session.journal import HistoryUnavailable, Journal
+from engine.session.record import candidate_row
 from engine.session.recorder import Recorder
 from tests.app.stage import Stage
 from tests.app.test_history import choose, notice_buttons, opened_panel, written
@@ -184,3 +188,56 @@ def test_a_run_deleted_elsewhere_since_it_was_opened_is_not_taken_up(on: Stage) 
     assert on.window.notice.sentence.startswith("There is no run 1 in the history")
     assert notice_buttons(on).keys() <= {"Copy report"}
     assert on.window.prompt.text() != "Roman numerals"
+
+
+def taken_up_elsewhere(on: Stage) -> tuple[Journal, str]:
+    """The run that ended here is being written by this test's parent process; and what it was before."""
+    journal = written(on)
+    parent = psutil.Process(os.getppid())
+    (state,) = journal._db.execute("SELECT state FROM runs WHERE id = 1").fetchone()
+    owner = f"{parent.pid} {parent.create_time():.0f}"
+    journal._db.execute("UPDATE runs SET state = 'generating', owner = ? WHERE id = 1", (owner,))
+    return journal, state
+
+
+@pytest.mark.parametrize("action", ["generate_more", "fix_it"])
+def test_a_run_that_ended_here_and_was_taken_up_elsewhere_does_not_go_on_here(on: Stage, action: str) -> None:
+    on.generate(2)
+    on.finish()
+    on.do("run_tests")
+    on.settle()
+    run = on.controller.run
+    assert run is not None
+    assert run.candidates[2].test_state == "failed"
+    on.window.page.choose(2)
+    journal, state = taken_up_elsewhere(on)
+    on.do(action)
+    on.settle()
+    assert on.window.notice.sentence == ELSEWHERE
+    assert not on.controller.situation().busy
+    theirs = replace(run.candidates[2], number=3)
+    journal.put(1, candidate_row(theirs))
+    journal.update(1, {"state": state})
+    on.do(action)
+    on.settle()
+    assert on.window.notice.sentence == ("This run has gone on elsewhere; open it from the history to go on with it.")
+    assert len(run.candidates) == 2
+    journal.drop(1, [3])
+    journal.close()
+    on.do(action)
+    on.finish()
+    assert len(run.candidates) > 2
+
+
+def test_a_run_goes_on_without_a_history_that_can_be_read(on: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(journal: Journal, id: int) -> bool:
+        raise HistoryUnavailable("The history cannot be used.")
+
+    on.generate(2)
+    on.finish()
+    written(on).close()
+    monkeypatch.setattr(Journal, "is_open", broken)
+    on.do("generate_more")
+    on.finish()
+    assert on.controller.run is not None
+    assert len(on.controller.run.candidates) == 4
