@@ -79,7 +79,7 @@ class RunDriver:
         self._leg_open = False  # what it cost is still to be told to the search
         self._leg_began_s = self._search_began_s = 0.0  # after the run's beginning
         self._leg_numbers = set(run.candidates)  # of the last part of the run
-        self._went_on = False
+        self._keeps_time = False  # it has begun to search or gone on: times count from the run's own beginning
         self._owed: list[Owed] = []  # what an earlier end has cut off, and is asked for once more
         if run.ended:  # one of the past: its times go on where they ended
             self._started_at -= elapsed_s(run)
@@ -109,7 +109,7 @@ class RunDriver:
     def begin(self) -> list[Effect]:
         self._started_at = self._clock()
         if self._search is not None:
-            origin = self._search.current
+            self._keeps_time, origin = True, self._search.current
             for candidate in self.run.candidates.values():
                 candidate.origin = origin
         return self._generate(self.run.request)
@@ -146,7 +146,7 @@ class RunDriver:
         for part in self._owed:
             self.run.retake(part.request)
         self._tests.declined = False
-        self._went_on, self._leg_open = True, False
+        self._keeps_time, self._leg_open = True, False
         self.run.state = RunState.STOPPED  # whatever ended it before
         if search is None:
             return (self._hand_over() if self._wanted else []) + self._go_on()
@@ -281,13 +281,13 @@ class RunDriver:
 
     @property
     def _out_of_time(self) -> bool:
-        if self._search is None:
+        if self._search is None or not self._keeps_time:  # models are loaded before it begins
             return False
         return self._now_s - self._search_began_s >= self._search.budget.seconds
 
     def _shifted(self, event: Event) -> Event:
         """The engine counts from the beginning of a leg, and a run that searches or has gone on from its own."""
-        if (self._search is not None or self._went_on) and isinstance(event, TextAdded | CandidateFinished):
+        if self._keeps_time and isinstance(event, TextAdded | CandidateFinished):
             return replace(event, at_s=event.at_s + self._leg_began_s)
         return event
 

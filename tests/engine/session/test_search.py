@@ -86,6 +86,22 @@ def test_the_time_is_kept_to_the_second() -> None:
     assert not world.driver.searching
 
 
+def test_the_time_begins_with_the_first_candidates_and_not_while_their_model_loads() -> None:
+    now = 0.0
+    search = Search(Budget(seconds=5.0), (SMALL,), arms=(FRESH,))
+    driver = RunDriver(
+        Run("r", search.first(Request("p", 7)), "assert f()"), TestPolicy, search=search, clock=lambda: now
+    )
+    now = 1000.0
+    assert driver.tick() == []
+    assert driver.searching
+    driver.begin()
+    now = 1004.9
+    assert driver.tick() == []
+    now = 1005.0
+    assert driver.tick() == [Cancel("r")]
+
+
 def test_an_add_that_came_too_late_loses_no_number() -> None:
     """The engine had just ended the run when more were asked for."""
     world = World(Budget(candidates=30))
@@ -163,6 +179,28 @@ def test_times_count_from_the_beginning_of_the_search() -> None:
     world.play()
     assert world.run.candidates[1].finished_s == 0.5  # as the engine says it
     assert world.run.candidates[BATCH + 1].finished_s == 0.5 * BATCH + 0.5
+
+
+@pytest.mark.parametrize("ends", ["pass", "stop", "time"])
+def test_the_last_words_of_a_later_leg_keep_its_times(ends: str) -> None:
+    """They come when the search is over already."""
+    world = judged_at_the_end(World(Budget(candidates=BATCH * 2), arms=("told",)))
+    world.write()
+    number = world.due[0]
+    world.perform(world.driver.engine_event(TextAdded("r", number, "def", 1, 0.6)))
+    if ends == "pass":
+        world.judge(PASS)
+    elif ends == "stop":
+        world.perform(world.driver.stop())
+    else:
+        world.now += 1000.0
+        world.perform(world.driver.tick())
+    assert not world.driver.searching
+    done = CandidateFinished("r", number, "stopped", "cancelled", "def", 1, 0, 0, -0.1, 0.7)
+    world.perform(world.driver.engine_event(done))
+    candidate = world.run.candidates[number]
+    assert candidate.started_s == pytest.approx(0.5 * BATCH + 0.6)
+    assert candidate.finished_s == pytest.approx(0.5 * BATCH + 0.7)
 
 
 def judged_at_the_end(world: World, best: int = 4) -> World:
