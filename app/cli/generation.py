@@ -242,13 +242,13 @@ class CommandLineRun:
 
     def _take_event(self, event: Event) -> None:
         self._log.event(event)
-        if isinstance(event, Ready) and self.ready is None:
-            self._ready(event)
-        elif isinstance(event, LoadFailed) and self.ready is None:
-            self.load_failed = event
-        elif isinstance(event, RunFinished) and not self.asked:  # the engine's last words
-            self.load_failed = LoadFailed(event.reason, event.details)
-        effects = self._driver.engine_event(event)
+        effects: list[Effect] = []
+        if isinstance(event, Ready | LoadFailed) and self.ready is None:
+            self._first_model_answered(event)
+        else:
+            if isinstance(event, RunFinished) and not self.asked:  # the engine's last words
+                self.load_failed = LoadFailed(event.reason, event.details)
+            effects = self._driver.engine_event(event)
         if self._recorder is not None:
             self._recorder.note(self.run)
             if isinstance(event, CandidateFinished):
@@ -256,7 +256,11 @@ class CommandLineRun:
         self._progress.event(event, self.run)
         self._perform(effects)
 
-    def _ready(self, event: Ready) -> None:
+    def _first_model_answered(self, event: Ready | LoadFailed) -> None:
+        """The run begins. The driver did not ask for this model, and may be about to ask for another."""
+        if isinstance(event, LoadFailed):
+            self.load_failed = event
+            return
         self.ready = event
         self.run.provenance = Provenance(self._choice, event)
         effects = self._begin()

@@ -7,23 +7,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.cli import playing
+from app.cli import generation, playing
 from app.cli.commands import main
 from app.cli.progress import PlainProgress
 from app.system.engines import recorded_answers
-from engine.contract import Generate, Load, Message, RunStarted
+from engine.contract import Generate, Load, Message, ModelChoice, RunStarted
 from engine.runner.protocol import RunTests, TestFinished
 from engine.runner.report import Report
 from engine.scripted import Script, ScriptedCandidate, ScriptedEngine
 from engine.selection.code_blocks import solution
+from engine.session.arms import LARGER, Budget, Model
 from engine.session.candidate import Origin
 from engine.session.journal import Journal, history_file
 from engine.session.run import Run
+from engine.session.search import Search
 from tests.app.test_cli_commands import FakeRunner, _press, _press_at
 
 ROOT = Path(__file__).parents[2]
@@ -412,6 +415,27 @@ class TestRuns:
         assert len(kept().candidates) == 5
         assert play("resume", "1", "--max-candidates", "3", engine=HeardEngine(*wrong(40))) == 1
         assert len(kept().candidates) == 8
+
+    def test_a_larger_model_that_comes_first_is_waited_for(self, play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The model of before is loaded to begin with, and that it is there is no answer about the larger one."""
+        asked_early: list[bool] = []
+
+        class Slow(HeardEngine):
+            def _load(self, emit: Any) -> None:
+                if sum(isinstance(message, Load) for message in self.heard) > 1:
+                    asked_early.append(self.mailbox.arrives(0.2))
+                super()._load(emit)
+
+        def search_of(run: Run, ladder: Any, budget: Budget) -> Search:
+            models = [Model(ModelChoice("small"), "Small"), Model(ModelChoice("large"), "Large")]
+            return Search(replace(budget, candidates=99), models, arms=(LARGER,))
+
+        monkeypatch.setattr(generation, "search_of", search_of)
+        engine = Slow(GOOD)
+        assert play("resume", "1", engine=engine) == 0
+        loads = [message.choice.model for message in engine.heard if isinstance(message, Load)]
+        assert (loads, asked_early) == (["small", "large"], [False])
+        assert kept().candidates[3].origin.model == "Large"
 
     def test_a_run_that_somebody_goes_on_with(self, play: Play, capsys: pytest.CaptureFixture[str]) -> None:
         journal = Journal(history_file())
