@@ -115,11 +115,17 @@ class RunDriver:
         return self._generate(self.run.request)
 
     def more(self, count: int) -> list[Effect]:
-        """``count`` further candidates, whether the run goes on or has ended. Raises BadRequest."""
+        """``count`` further candidates, whether the run goes on or has ended. Raises BadRequest.
+
+        A search that would load another model now writes these first, and then thinks again.
+        """
+        self.run.more(count)  # raises before anything is changed
+        if self._search is not None and self.run.ended:
+            self._drop_proposal(self._search)
+            self._leg_ended(self._search)
         request = self.run.more(count)
         if self.run.ended:
-            self.run.reopen(request)
-            return self._generate(request)
+            return self._reopen(request, ONCE)
         if not self._can_add:
             self.run.expect(request)
             self._owed.append(Owed(ONCE, request))
@@ -296,10 +302,10 @@ class RunDriver:
         search, run = self._search, self.run
         if search is None:
             return self._write_owed()
-        if self._proposal is not None:
-            return []
         if self._out_of_time:
             return self.stop()
+        if self._proposal is not None:
+            return []
         if not run.ended:
             return self._refill(search)
         if self.testing:
@@ -312,7 +318,7 @@ class RunDriver:
         if proposal.model != search.loaded:
             self._proposal = proposal
             return [Load(search.ladder[proposal.model].choice)]
-        return self._follow(proposal)
+        return self._reopen(proposal.request, proposal.origin, proposal.origins)
 
     def _write_owed(self) -> list[Effect]:
         """Without a search: one part after another of what an earlier end has cut off."""
@@ -373,8 +379,13 @@ class RunDriver:
         part = self._owed.pop(0)
         return search.again(part.origin, part.request, self._now_s)
 
-    def _follow(self, proposal: Proposal) -> list[Effect]:
-        return self._reopen(proposal.request, proposal.origin, proposal.origins)
+    def _drop_proposal(self, search: Search) -> None:
+        """Its model is not waited for any more. What was owed is still, and another model can write it."""
+        proposal, self._proposal = self._proposal, None
+        if proposal is not None:
+            search.take_back()
+            if proposal.request.first_candidate in self.run.candidates:
+                self._owed.insert(0, Owed(proposal.origin, proposal.request))
 
     def _reopen(self, request: Request, origin: Origin, others: Mapping[int, Origin] = NO_OTHERS) -> list[Effect]:
         self.run.reopen(request, origin, others)
@@ -384,16 +395,18 @@ class RunDriver:
 
     def _model_answered(self, event: Ready | LoadFailed) -> list[Effect]:
         """The model of a proposal is there, or another arm has to do without it."""
-        search, proposal, self._proposal = self._search, self._proposal, None
+        search, proposal = self._search, self._proposal
         if search is None or proposal is None:
             return []
-        if isinstance(event, Ready):
+        if isinstance(event, Ready) and not self._out_of_time:
+            self._proposal = None
             search.loaded = proposal.model
             self.run.provenance = replace(self.run.provenance, choice=search.ladder[proposal.model].choice, ready=event)
-            return self._follow(proposal)
+            return self._reopen(proposal.request, proposal.origin, proposal.origins)
+        self._drop_proposal(search)
+        if self._out_of_time:
+            return self.stop()
         search.give_up_model(proposal.model)
-        if proposal.request.first_candidate in self.run.candidates:  # it was owed, and another model can write it
-            self._owed.insert(0, Owed(proposal.origin, proposal.request))
         again = self._next(search) if search.ladder else None
         if again is None:
             self._end_search()

@@ -184,6 +184,9 @@ class Search:
         del self.ladder[at]
         if self.loaded >= at:
             self.loaded -= 1
+
+    def take_back(self) -> None:
+        """The last decision: nothing is asked for by it."""
         self.decisions.pop()
 
     def _best(self, run: Run, seconds: float, ended: int) -> list[Proposal]:

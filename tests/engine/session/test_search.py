@@ -31,6 +31,8 @@ from engine.session.run import Run
 from engine.session.search import Decision, Search, asked_of
 from tests.engine.session.world import FAIL, LARGE, PASS, SMALL, WORSE, World
 
+READY = Ready("m", "cpu", "int8", 4096)
+
 
 def test_it_begins_with_a_batch_and_keeps_the_batch_full() -> None:
     world = World()
@@ -354,6 +356,64 @@ def test_stop_while_a_model_loads_ends_the_search() -> None:
     assert world.driver.over
 
 
+def waits_for_the_larger_model(budget: Budget | None = None) -> World:
+    """Nobody has answered yet whether it may be loaded, or it is being loaded."""
+    budget = budget or Budget(candidates=200, seconds=1e6)
+    world = World(budget, (SMALL, LARGE), (FRESH, "larger model"))
+    while not any(isinstance(message, Load) for message in world.sent):
+        world.judge() if world.tests else world.write() if world.due else world.end_leg()
+    return world
+
+
+@pytest.mark.parametrize("late", [READY, LoadFailed("The user did not want it."), None])
+def test_more_are_written_before_a_larger_model_is_asked(late: Ready | LoadFailed | None) -> None:
+    world = waits_for_the_larger_model()
+    first = max(world.run.candidates) + 1
+    decisions = list(world.search.decisions)
+    world.perform(world.driver.more(2))
+    assert world.asked[-1].request.numbers == range(first, first + 2)
+    assert [decision.request for decision in decisions[:-1]] == [d.request for d in world.search.decisions]
+    if late is not None:  # the question of before is answered, or its load ends
+        assert world.driver.engine_event(late) == []
+    while world.due or world.tests:
+        world.judge() if world.tests else world.write()
+    world.end_leg()
+    assert world.sent[-1] == Load(LARGE.choice)  # it thinks again
+    world.perform(world.driver.engine_event(READY))
+    numbers = world.asked[-1].request.numbers
+    assert numbers.start == max(n for n, c in world.run.candidates.items() if c.ended) + 1
+    world.play(most=5000)
+    assert sorted(world.run.candidates) == list(range(1, 201))
+
+
+def test_more_than_can_be_leaves_the_larger_model_waiting() -> None:
+    world = waits_for_the_larger_model()
+    with pytest.raises(BadRequest):
+        world.driver.more(1000)
+    world.perform(world.driver.engine_event(READY))
+    assert world.run.candidates[world.asked[-1].request.first_candidate].origin == Origin(FRESH, "Large")
+
+
+def test_the_time_ends_while_a_larger_model_is_waited_for() -> None:
+    world = waits_for_the_larger_model(Budget(candidates=200, seconds=100.0))
+    world.now = 10.0 + 99.9
+    assert world.driver.tick() == []
+    world.now = 10.0 + 100.0
+    assert world.driver.tick() == [Cancel()]
+    assert world.driver.over
+
+
+@pytest.mark.parametrize("answer", [READY, LoadFailed("no room")])
+def test_a_model_that_comes_when_the_time_is_up_is_asked_nothing(answer: Ready | LoadFailed) -> None:
+    world = waits_for_the_larger_model(Budget(candidates=200, seconds=100.0))
+    asked, decisions = len(world.asked), len(world.run.decisions)
+    world.now = 10.0 + 100.0
+    world.perform(world.driver.engine_event(answer))
+    assert world.driver.over
+    assert (len(world.asked), len(world.run.decisions)) == (asked, decisions)
+    assert not isinstance(world.sent[-1], Cancel)  # nothing is under way
+
+
 def test_a_run_that_fails_is_the_end() -> None:
     world = World()
     world.write()
@@ -394,10 +454,11 @@ def test_whatever_happens_budgets_hold_and_no_candidate_is_lost(data: st.DataObj
     """Verdicts, ends, lost Adds, Stop and time in any order, with every arm."""
     budget = Budget(data.draw(st.integers(1, 40)), data.draw(st.floats(0.5, 60)))
     world = World(budget, (SMALL, LARGE), (FRESH, "told", REPAIR, "larger model"))
-    written = 0
+    written = more = 0
     for _ in range(data.draw(st.integers(0, 120))):
         loading = bool(world.sent) and isinstance(world.sent[-1], Load) and not world.driver.over
-        match data.draw(st.sampled_from(["write", "write", "judge", "judge", "end", "time", "load", "stop"])):
+        actions = ["write", "write", "judge", "judge", "end", "time", "load", "stop", "more"]
+        match data.draw(st.sampled_from(actions)):
             case "write" if world.due:
                 world.write(0.1)
                 written += 1
@@ -412,15 +473,15 @@ def test_whatever_happens_budgets_hold_and_no_candidate_is_lost(data: st.DataObj
                 world.perform(world.driver.engine_event(data.draw(st.sampled_from([READY, LoadFailed("no room")]))))
             case "stop" if data.draw(st.integers(0, 9)) == 0:
                 world.perform(world.driver.stop())
-        assert len(world.run.candidates) <= budget.candidates
+            case "more" if world.driver.searching and world.run.state != "stopping":
+                world.perform(world.driver.more(1))
+                more += 1
+        assert len(world.run.candidates) <= budget.candidates + more
         assert sum(c.ended and c.text != "" for c in world.run.candidates.values()) == written
         if world.now - 10.0 > budget.seconds + 1.0:
             assert not world.driver.searching
     numbers = sorted(world.run.candidates)
     assert numbers == list(range(1, len(numbers) + 1))
-
-
-READY = Ready("m", "cpu", "int8", 4096)
 
 
 def test_tests_that_never_give_a_verdict_end_the_search_and_are_told_of() -> None:
