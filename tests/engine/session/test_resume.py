@@ -51,9 +51,9 @@ class Desk:
                 self.sent.append(effect)
 
     def write(self, number: int, code: str = "", ends: bool = True) -> None:
-        text, leg = code or f"def f(): return {number + 10}", self.driver._leg_began_s
+        text = code or f"def f(): return {number + 10}"
         self.now += 1.0
-        at_s = self.now - self.driver._started_at - leg
+        at_s = self.driver._time.leg_s
         self.perform(self.driver.engine_event(TextAdded(self.run.name, number, text[:5], 3, at_s - 0.5)))
         if ends:
             done = CandidateFinished(self.run.name, number, "done", "stop", text, 5, 0, 0, -0.1, at_s)
