@@ -33,7 +33,7 @@ from engine.runner.isolation import same_process_sentence
 from engine.runner.needs import same_process
 from engine.runner.protocol import Answer, CancelTests, Isolation, RunTests, TestFinished
 from engine.runner.verdicts import Verdict
-from engine.session.arms import Budget, Model
+from engine.session.arms import Budget, Model, best_failing
 from engine.session.checked_tests import check
 from engine.session.driver import RunDriver
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
@@ -83,8 +83,8 @@ class Job:
     ``budget``: go on until one passes, with the models of ``ladder``, the one of ``choice`` first.
 
     ``run``: go on with this one, which has ended, instead of beginning one; ``kept`` is its number in the history.
-    ``fix``: begin with corrections of that candidate of it; without a budget these are all, as many as ``request`` asks
-    for.
+    ``fix``: begin with corrections of that candidate of it, or of the ``BEST`` of those that fail these tests; without
+    a budget these are all, as many as ``request`` asks for.
     """
 
     request: Request
@@ -97,6 +97,9 @@ class Job:
     run: Run | None = None
     kept: int | None = None
     fix: int = 0
+
+
+BEST = -1  # for ``Job.fix``
 
 
 def check_fix(run: Run, number: int) -> None:
@@ -142,6 +145,7 @@ class CommandLineRun:
         self._engine = open_engine() if job.run is None else None
         self._open_engine, self._open_runner, self._progress = open_engine, open_runner, progress
         self._ask_consent, self._recorder = ask_consent, recorder
+        self._fix = job.fix
         self._consents = set[str]()  # kinds, as ConsentNeeded names them
         policy = TestPolicy(as_finished=True, stop_at_first_pass=job.first_pass)
         self._driver = RunDriver(
@@ -160,6 +164,10 @@ class CommandLineRun:
         """Raises ConsentMissing before anything was loaded, and BadRequest where nothing can be corrected."""
         with contextlib.ExitStack() as at_end:
             at_end.callback(self._progress.close)
+            if self._recorder is not None and self.job.kept is not None:
+                self._recorder.resume(self.run, self.job.kept)
+                self._recorder.hold(self.run)
+                self._recorder.flush()  # before anything that takes long
             if self.job.tests:
                 self._runner = self._open_runner(self._inbox.put)
                 at_end.callback(self._runner.close)
@@ -190,14 +198,21 @@ class CommandLineRun:
 
     def _needs_more(self) -> bool:
         """What there is is tested first, which needs no model. Raises BadRequest where nothing can be corrected."""
-        if self._recorder is not None and self.job.kept is not None:
-            self._recorder.resume(self.run, self.job.kept)
         self._perform(self._driver.run_tests())
         while self._driver.testing and not self.interrupted:
             self._take_next()
         if self.interrupted or any(candidate.passed for candidate in self.run.candidates.values()):
             return False
-        if number := self.job.fix or (OWN if is_own(self.run) and not self.run.decisions else 0):
+        if self._fix == BEST:
+            best = best_failing(self.run)
+            if best is None:
+                run = self.job.kept
+                raise BadRequest(
+                    f"No candidate of run {run} is left whose failing test could be shown to the model; "
+                    f"name one (fix {run} CANDIDATE), or try others: resume {run}."
+                )
+            self._fix = best.number
+        if number := self._fix or (OWN if is_own(self.run) and not self.run.decisions else 0):
             check_fix(self.run, number)
         return True
 
@@ -267,14 +282,15 @@ class CommandLineRun:
         self.asked = True
         if self._recorder is not None and self.job.kept is None:
             self._recorder.begin(self.run)
+            self._recorder.hold(self.run)
         self._perform(effects)
 
     def _begin(self) -> list[Effect]:
         if self.job.run is None:
             return self._driver.begin()
         if self._search is not None:
-            return self._driver.go_on(self._search, self.job.fix)
-        return self._driver.repair(self.job.fix, self.job.request.candidates, self.job.request.seed)
+            return self._driver.go_on(self._search, self._fix)
+        return self._driver.repair(self._fix, self.job.request.candidates, self.job.request.seed)
 
     def _take_answer(self, answer: Answer) -> None:
         number = None if isinstance(answer, Isolation) else self.run.number_of(answer.id)
