@@ -141,6 +141,7 @@ class CommandLineRun:
         self.ready: Ready | None = None
         self.load_failed: LoadFailed | None = None
         self.interrupted = False
+        self._reason = ""  # of the last leg's end, which the next one leaves behind
         # A run that goes on may turn out to need none, and to open one takes seconds.
         self._engine = open_engine() if job.run is None else None
         self._open_engine, self._open_runner, self._progress = open_engine, open_runner, progress
@@ -257,6 +258,8 @@ class CommandLineRun:
 
     def _take_event(self, event: Event) -> None:
         self._log.event(event)
+        if isinstance(event, RunFinished):
+            self._reason = event.reason
         effects: list[Effect] = []
         if isinstance(event, Ready | LoadFailed) and self.ready is None:
             self._first_model_answered(event)
@@ -323,18 +326,21 @@ class CommandLineRun:
                     self._perform(self._driver.cancel_tests())
                 case _:
                     if isinstance(effect, Generate) and effect.request.first_candidate > 1:
-                        self._progress.note(self._next_leg(effect))
+                        self._note_next_leg(effect)
                     self._submit(effect)
 
-    def _next_leg(self, generate: Generate) -> str:
-        """What a run that goes on tries now, in a sentence."""
+    def _note_next_leg(self, generate: Generate) -> None:
+        """What befell candidates of the leg before, and what a run that goes on tries now."""
+        if self._reason:
+            self._progress.note(f"bassline: {self._reason}")
+            self._reason = ""
         numbers = generate.request.numbers
         origins = [self.run.candidates[number].origin for number in numbers]
         corrected = sorted({origin.of for origin in origins if origin.of})
         repairs = f"repairs of candidate{'s' * (len(corrected) > 1)} {', '.join(map(str, corrected))}"
         fresh = next((f"more from {origin.model}" for origin in origins if not origin.of), "")
         what = " and ".join(filter(None, [fresh, repairs if corrected else ""]))
-        return f"None has passed yet; candidates {numbers.start} to {numbers.stop - 1} are {what}."
+        self._progress.note(f"None has passed yet; candidates {numbers.start} to {numbers.stop - 1} are {what}.")
 
     def _answer(self, asked: ConsentQuestion) -> None:
         given = self._ask_consent(asked.sentence)

@@ -538,6 +538,22 @@ def test_until_pass_gives_up_in_time(play: Callable[..., int], capsys: pytest.Ca
     assert states == {"stopped"}
 
 
+def test_what_befell_a_candidate_is_said_though_the_run_goes_on(
+    play: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def generate(message: Generate, emit: Emit) -> None:
+        numbers = message.request.numbers
+        emit(RunStarted(message.run, 1, tuple(numbers), 1))
+        for number in numbers:
+            text = GOOD if number > 8 else f"```python\nbad = {number}\n```\n"
+            emit(CandidateFinished(message.run, number, "done", "stop", text, 3, 0, 0, -1.0, 0.1))
+        reason = "Candidate 8: The prompt has 9 tokens." if numbers.start == 1 else ""
+        emit(RunFinished(message.run, "finished", reason=reason))
+
+    assert play("--until-pass", engine=FakeEngine(generate)) == 0
+    assert capsys.readouterr().err.count("bassline: Candidate 8: The prompt has 9 tokens.") == 1
+
+
 def test_a_load_that_takes_longer_than_the_time_budget_is_no_part_of_it(
     play: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
