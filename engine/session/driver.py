@@ -22,14 +22,7 @@ from engine.contract import (
     Request,
     RunFinished,
 )
-from engine.runner.protocol import (
-    Answer,
-    ConsentNeeded,
-    Isolation,
-    TestFinished,
-    TestProgress,
-    TestStarted,
-)
+from engine.runner.protocol import Answer, ConsentNeeded, Isolation, TestFinished, TestProgress, TestStarted
 from engine.runner.report import Report
 from engine.runner.verdicts import Verdict
 from engine.session.arms import REPAIR, Proposal
