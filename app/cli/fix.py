@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from app.cli.arguments import budget_of, choice_of, request_of
-from app.cli.generation import Job, check_fix
+from app.cli.generation import BEST, Job, check_fix
 from app.cli.inputs import STDIN, check_text, environment_folder, export_folder, read_code, read_prompt, read_tests
 from app.cli.output import say
 from app.cli.playing import Take, play
 from engine.contract import BadRequest, ModelChoice, Sampling
-from engine.session.arms import best_failing
 from engine.session.checked_tests import check
 from engine.session.export import check_file, replace_file
 from engine.session.journal import Journal, history_file
@@ -142,22 +141,19 @@ def _fix_candidate(arguments: argparse.Namespace, given: frozenset[str]) -> int:
         if not run.candidates[number].ended or not run.candidates[number].text.strip():
             raise BadRequest(f"Candidate {number} of run {kept.id} wrote nothing; choose another one.")
     else:
-        best = best_failing(run)
-        if best is None and not any(c.passed for c in run.candidates.values()):
-            raise BadRequest(f"Run {kept.id} has no candidate whose tests failed; name one: fix {kept.id} CANDIDATE.")
-        number = best.number if best else 0
+        number = BEST
     return _go_on(kept, arguments, given, number)
 
 
 def _go_on(kept: StoredRun, arguments: argparse.Namespace, given: frozenset[str], number: int = 0) -> int:
-    """``number``: the candidate to begin with, 0 for whichever is best."""
+    """``number``: the candidate to begin with, ``BEST`` for the best that fails, 0 for what is likeliest to help."""
     run = kept.run
     tests = read_tests(arguments.tests) if arguments.tests is not None else run.tests
     if not tests.strip():
         raise BadRequest(f"Run {kept.id} has no tests; name a file with --tests.")
     if sentence := check(tests).objection:
         raise BadRequest(sentence)
-    judged = number and tests == run.tests and run.candidates[number].report is not None
+    judged = number > 0 and tests == run.tests and run.candidates[number].report is not None
     if judged and not any(candidate.passed for candidate in run.candidates.values()):
         check_fix(run, number)  # here, where nothing was started yet
     budget, folder = budget_of(arguments), export_folder(arguments.export)

@@ -44,7 +44,7 @@ from engine.runner.protocol import (
     TestFinished,
 )
 from engine.runner.verdicts import Verdict
-from engine.session.arms import Budget, Model
+from engine.session.arms import Budget, Model, best_failing
 from engine.session.checked_tests import check
 from engine.session.driver import RunDriver
 from engine.session.effects import ConsentQuestion, Effect, FirstPass, RefusedTests, TestPolicy
@@ -98,8 +98,8 @@ class Job:
     results are right; ``suggest``: have the model write tests, which order the candidates, for that file.
 
     ``run``: go on with this one, which has ended, instead of beginning one; ``kept`` is its number in the history.
-    ``fix``: begin with corrections of that candidate of it; without a budget these are all, as many as ``request`` asks
-    for.
+    ``fix``: begin with corrections of that candidate of it, or of the ``BEST`` of those that fail these tests; without
+    a budget these are all, as many as ``request`` asks for.
     """
 
     request: Request
@@ -115,6 +115,9 @@ class Job:
     run: Run | None = None
     kept: int | None = None
     fix: int = 0
+
+
+BEST = -1  # for ``Job.fix``
 
 
 def check_fix(run: Run, number: int) -> None:
@@ -156,11 +159,13 @@ class CommandLineRun:
         self.ready: Ready | None = None
         self.load_failed: LoadFailed | None = None
         self.interrupted = False
+        self._reason = ""  # of the last leg's end, which the next one leaves behind
         # A run that goes on may turn out to need none, and to open one takes seconds.
         self._engine = open_engine() if job.run is None else None
         self._open_engine, self._open_runner, self._progress = open_engine, open_runner, progress
         self._ask_consent, self._recorder = ask_consent, recorder
         self._tests = job.tests  # and the answers to questions
+        self._fix = job.fix
         self._consents = set[str]()  # kinds, as ConsentNeeded names them
         policy = TestPolicy(as_finished=True, stop_at_first_pass=job.first_pass)
         self._driver = RunDriver(
@@ -180,6 +185,10 @@ class CommandLineRun:
         """Raises ConsentMissing before anything was loaded, and BadRequest where nothing can be corrected."""
         with contextlib.ExitStack() as at_end:
             at_end.callback(self._progress.close)
+            if self._recorder is not None and self.job.kept is not None:
+                self._recorder.resume(self.run, self.job.kept)
+                self._recorder.hold(self.run)
+                self._recorder.flush()  # before anything that takes long
             if self.job.tests or self.job.compare:
                 self._runner = self._open_runner(self._inbox.put)
                 at_end.callback(self._runner.close)
@@ -212,14 +221,21 @@ class CommandLineRun:
 
     def _needs_more(self) -> bool:
         """What there is is tested first, which needs no model. Raises BadRequest where nothing can be corrected."""
-        if self._recorder is not None and self.job.kept is not None:
-            self._recorder.resume(self.run, self.job.kept)
         self._perform(self._driver.run_tests())
         while self._driver.testing and not self.interrupted:
             self._take_next()
         if self.interrupted or any(candidate.passed for candidate in self.run.candidates.values()):
             return False
-        if number := self.job.fix or (OWN if is_own(self.run) and not self.run.decisions else 0):
+        if self._fix == BEST:
+            best = best_failing(self.run)
+            if best is None:
+                run = self.job.kept
+                raise BadRequest(
+                    f"No candidate of run {run} is left whose failing test could be shown to the model; "
+                    f"name one (fix {run} CANDIDATE), or try others: resume {run}."
+                )
+            self._fix = best.number
+        if number := self._fix or (OWN if is_own(self.run) and not self.run.decisions else 0):
             check_fix(self.run, number)
         return True
 
@@ -264,13 +280,15 @@ class CommandLineRun:
 
     def _take_event(self, event: Event) -> None:
         self._log.event(event)
-        if isinstance(event, Ready) and self.ready is None:
-            self._ready(event)
-        elif isinstance(event, LoadFailed) and self.ready is None:
-            self.load_failed = event
-        elif isinstance(event, RunFinished) and not self.asked:  # the engine's last words
-            self.load_failed = LoadFailed(event.reason, event.details)
-        effects = self._driver.engine_event(event)
+        if isinstance(event, RunFinished):
+            self._reason = event.reason
+        effects: list[Effect] = []
+        if isinstance(event, Ready | LoadFailed) and self.ready is None:
+            self._first_model_answered(event)
+        else:
+            if isinstance(event, RunFinished) and not self.asked:  # the engine's last words
+                self.load_failed = LoadFailed(event.reason, event.details)
+            effects = self._driver.engine_event(event)
         if self._recorder is not None:
             self._recorder.note(self.run)
             if isinstance(event, CandidateFinished):
@@ -278,21 +296,26 @@ class CommandLineRun:
         self._progress.event(event, self.run)
         self._perform(effects)
 
-    def _ready(self, event: Ready) -> None:
+    def _first_model_answered(self, event: Ready | LoadFailed) -> None:
+        """The run begins. The driver did not ask for this model, and may be about to ask for another."""
+        if isinstance(event, LoadFailed):
+            self.load_failed = event
+            return
         self.ready = event
         self.run.provenance = Provenance(self._choice, event)
         effects = self._begin()
         self.asked = True
         if self._recorder is not None and self.job.kept is None:
             self._recorder.begin(self.run)
+            self._recorder.hold(self.run)
         self._perform(effects)
 
     def _begin(self) -> list[Effect]:
         if self.job.run is None:
             return self._driver.begin()
         if self._search is not None:
-            return self._driver.go_on(self._search, self.job.fix)
-        return self._driver.repair(self.job.fix, self.job.request.candidates, self.job.request.seed)
+            return self._driver.go_on(self._search, self._fix)
+        return self._driver.repair(self._fix, self.job.request.candidates, self.job.request.seed)
 
     def _take_answer(self, answer: Answer) -> None:
         number = None if isinstance(answer, Isolation) else self.run.number_of(answer.id)
@@ -325,18 +348,21 @@ class CommandLineRun:
                     self._perform(self._driver.cancel_tests())
                 case _:
                     if isinstance(effect, Generate) and effect.request.first_candidate > 1:
-                        self._progress.note(self._next_leg(effect))
+                        self._note_next_leg(effect)
                     self._submit(effect)
 
-    def _next_leg(self, generate: Generate) -> str:
-        """What a run that goes on tries now, in a sentence."""
+    def _note_next_leg(self, generate: Generate) -> None:
+        """What befell candidates of the leg before, and what a run that goes on tries now."""
+        if self._reason:
+            self._progress.note(f"bassline: {self._reason}")
+            self._reason = ""
         numbers = generate.request.numbers
         origins = [self.run.candidates[number].origin for number in numbers]
         corrected = sorted({origin.of for origin in origins if origin.of})
         repairs = f"repairs of candidate{'s' * (len(corrected) > 1)} {', '.join(map(str, corrected))}"
         fresh = next((f"more from {origin.model}" for origin in origins if not origin.of), "")
         what = " and ".join(filter(None, [fresh, repairs if corrected else ""]))
-        return f"None has passed yet; candidates {numbers.start} to {numbers.stop - 1} are {what}."
+        self._progress.note(f"None has passed yet; candidates {numbers.start} to {numbers.stop - 1} are {what}.")
 
     def _answer(self, asked: ConsentQuestion) -> None:
         given = self._ask_consent(asked.sentence)

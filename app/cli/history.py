@@ -13,7 +13,6 @@ from engine.session.journal import HistoryEntry, Journal, history_file
 from engine.session.record import StoredRun
 from engine.session.states import TestState
 
-COMMANDS = ("show", "delete")
 _LISTED = 50
 _HELP = """\
   history                 the latest runs, newest first
@@ -112,6 +111,8 @@ def _about(kept: StoredRun) -> Iterator[str]:
 def _delete(id: int) -> int:
     with _opened() as journal:
         kept = journal.load(id)
+        if journal.is_open(id):
+            raise BadRequest(f"Run {id} is still going on; stop it first, or wait, and then delete it.")
         journal.delete(id)
     say(f"Deleted run {id}: {one_line(kept.run.request.prompt, 60)}")
     return 0

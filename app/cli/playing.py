@@ -104,6 +104,7 @@ def _place_in_history(generation: CommandLineRun, recorder: Recorder | None) -> 
     if recorder is None or not generation.asked:
         return None
     recorder.note(generation.run)
+    recorder.release(generation.run)
     recorder.flush()
     return recorder.id_of(generation.run)
 

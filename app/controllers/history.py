@@ -87,6 +87,7 @@ class HistoryController(QObject):
     def _connect(self) -> None:
         self._running.began.connect(self._begin)
         self._running.in_view.connect(self._viewed)
+        self._running.objection = self._objection_to
         self._loading.drained.connect(self._drained)
         for news in (self._running.changed, self._running.finished, self._running.tests_changed):
             news.connect(self._note)
@@ -137,7 +138,10 @@ class HistoryController(QObject):
         except BasslineError as error:
             self._window.notice.say(str(error))
             return
-        self._window.notice.hide()  # what it offered was about another run
+        self._window.notice.leave()  # what it offered was about another run
+        self._show(kept)
+
+    def _show(self, kept: StoredRun) -> None:
         self.past = kept
         self._running.show(kept.run)
         self._strip.show_run(
@@ -148,6 +152,10 @@ class HistoryController(QObject):
     @Slot()
     def use_again(self) -> None:
         """Its prompt, tests and settings come into the window, and the run can go on."""
+        if self._is_up_to_date():
+            self._take_up()
+
+    def _take_up(self) -> None:
         kept = self.past
         if kept is None:
             return
@@ -166,9 +174,64 @@ class HistoryController(QObject):
     @Slot()
     def go_on(self) -> None:
         """The run from the history that is in view goes on, if anything of it is missing."""
-        if self.past is not None and can_go_on(self.past.run) and not self._busy:
-            self.use_again()
+        if self._busy or not self._is_up_to_date():
+            return
+        if self.past is not None and can_go_on(self.past.run):
+            self._take_up()
             self.goes_on.emit()
+
+    def _is_up_to_date(self) -> bool:
+        """The run from the history that is in view is as it is on disk, and nobody writes it; if not, why is said.
+
+        One that went on elsewhere since it was opened is put into view as it is now.
+        """
+        before = self.past
+        if before is None or self._is_being_written(before.id):
+            return False
+        try:
+            now = self._read().load(before.id)
+        except BasslineError as error:
+            self._window.notice.say(str(error))
+            return False
+        if _state(now.run) != _state(before.run):
+            self._show(now)
+            self._window.status.flash(tr("This run went on elsewhere; it is shown as it is now."))
+        return True
+
+    def _is_being_written(self, id: int) -> bool:
+        """By this window or by another process, which must not be disturbed; a sentence has said so."""
+        run = self._running.run
+        try:
+            here = run is not None and self._busy and self._recorder.id_of(run) == id
+            sentence = tr("This run is still going on; stop it first.") if here else self._objection(id)
+        except BasslineError as error:
+            sentence = str(error)
+        if sentence:
+            self._window.notice.say(sentence)
+        return bool(sentence)
+
+    def _objection_to(self, run: Run) -> str:
+        """Why a run in view must not go on here; one without its history goes on."""
+        id = self._recorder.id_of(run)
+        with suppress(BasslineError):
+            return self._objection(id, run) if id is not None else ""
+        return ""
+
+    def _objection(self, id: int, known: Run | None = None) -> str:
+        """Why run ``id`` is to be left alone, as a sentence; ``known``: the run as it is here. Raises BasslineError."""
+        sentence = self._written_elsewhere(id, known)
+        if sentence:
+            self._recorder.flush()  # what has ended here a moment ago may not be on disk yet
+            sentence = self._written_elsewhere(id, known)
+        return sentence
+
+    def _written_elsewhere(self, id: int, known: Run | None) -> str:
+        journal = self._read()
+        if journal.is_open(id):
+            return tr("Another Bassline is still writing this run; stop it there first, or wait.")
+        if known is not None and journal.load(id).run.candidates.keys() - known.candidates.keys():
+            return tr("This run has gone on elsewhere; open it from the history to go on with it.")
+        return ""
 
     @Slot(object)
     def _viewed(self, run: Run) -> None:
@@ -219,8 +282,15 @@ class HistoryController(QObject):
 
     @Slot(int)
     def _delete(self, id: int) -> None:
-        self._recorder.delete(id)
+        if not self._is_being_written(id):
+            self._recorder.delete(id)
+            self.panel.show_deleted(id)
 
     @Slot(int)
     def _restore(self, id: int) -> None:
         self._recorder.restore(id)
+
+
+def _state(run: Run) -> object:
+    """What changes when a run goes on."""
+    return run.state, run.tests, run.candidates

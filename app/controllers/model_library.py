@@ -53,6 +53,7 @@ class ModelLibraryController(QObject):
         self._window, self._theme, self._loading = window, theme, loading
         self._dialog: ModelsDialog | None = None
         self._fetching = ""
+        self._next: list[str] = []  # downloads that wait for this one
         self._paused = threading.Event()
         self._shown_at = 0.0
         self._looking, self._fetch_task, self._removing = Task(self), Task(self), Task(self)
@@ -101,8 +102,11 @@ class ModelLibraryController(QObject):
 
     @Slot(str)
     def fetch(self, name: str) -> None:
-        """Download and convert a model, so that it is ready later."""
+        """Download and convert a model, so that it is ready later; after the one that is being downloaded now."""
         if self._fetching:
+            if name != self._fetching and name not in self._next:
+                self._next.append(name)
+                self._tell(tr("{name} is downloaded next.").format(name=name))
             return
         self._fetching, self._paused = name, threading.Event()
         paused, door = self._paused, main_thread_call(self)
@@ -151,6 +155,7 @@ class ModelLibraryController(QObject):
             words = tr("Use {title}").format(title=self._window.bar.title_of(name))
             self._window.status.offer(words, tr("Choose it for the next run"), lambda: self._use(name))
         self.look()
+        self._fetch_next()
 
     @Slot(str)
     def _not_fetched(self, sentence: str) -> None:
@@ -161,6 +166,11 @@ class ModelLibraryController(QObject):
         else:
             self._complain(sentence)
         self.look()
+        self._fetch_next()
+
+    def _fetch_next(self) -> None:
+        if self._next:
+            self.fetch(self._next.pop(0))
 
     @Slot(object)
     def _removed(self, removed: RemovedModel) -> None:

@@ -9,7 +9,18 @@ from app.controllers.model_load import ModelLoadController
 from app.system.engine_thread import EventBatch
 from app.system.runner_connection import RunnerConnection
 from app.ui.words import tr
-from engine.contract import Cancel, CandidateFinished, Load, LoadFailed, ModelChoice, Request, RunFinished, RunOutcome
+from engine.contract import (
+    BadRequest,
+    Cancel,
+    CandidateFinished,
+    Generate,
+    Load,
+    LoadFailed,
+    ModelChoice,
+    Request,
+    RunFinished,
+    RunOutcome,
+)
 from engine.runner.protocol import Answer, CancelTests, Isolation, RunTests, TestFinished
 from engine.session import turns
 from engine.session.batches import repairs_of_each
@@ -49,6 +60,7 @@ class RunController(QObject):
         """``policy`` and ``tests``: as they stand in the window now."""
         super().__init__(parent)
         self.driver: RunDriver | None = None
+        self.objection: Callable[[Run], str] = lambda _: ""  # why a run that has ended must not go on here
         self._loading, self._runner = loading, runner
         self._policy, self._tests = policy, tests
         self._consents = set[str]()
@@ -56,7 +68,7 @@ class RunController(QObject):
         self._force_timer = QTimer(self)
         self._force_timer.setSingleShot(True)
         self._force_timer.timeout.connect(self.stuck)
-        self._last_word: RunFinished | None = None
+        self._last_word: RunFinished | None = None  # of the engine, on all that it was asked for
         self._clock = QTimer(self)  # while a run searches: its budget of time is kept
         self._clock.setInterval(TICK_MS)
         self._clock.timeout.connect(self._tick)
@@ -97,18 +109,21 @@ class RunController(QObject):
         if driver is None:
             return
         driver.run.more(count)  # raises before a model is loaded for it
-        if driver.run.ended:
-            self._when_loaded(choice, lambda: self._begin(driver.run, driver.more(count)))
+        if not self.busy:
+            self._reopen(driver.run, choice, lambda: driver.more(count))
         else:
             self._perform(driver.more(count))
             self.changed.emit()
 
     def go_on(self, choice: ModelChoice, search: Search | None = None) -> None:
-        """The run in view has ended, and goes on with what it did not finish; ``search``: until one passes."""
+        """The run in view has ended, and goes on with what it did not finish; ``search``: until one passes.
+
+        Raises BadRequest where it must not.
+        """
         driver = self.driver
         if driver is None or self.busy:
             return
-        self._when_loaded(choice, lambda: self._begin(driver.run, driver.go_on(search)))
+        self._reopen(driver.run, choice, lambda: driver.go_on(search))
 
     def repair(self, number: int, count: int, seed: int, choice: ModelChoice) -> None:
         """Corrections of a candidate join the run in view. Raises BadRequest."""
@@ -116,7 +131,7 @@ class RunController(QObject):
         if driver is None or self.busy:
             return
         turns.fix(driver.run, number, seed)  # raises before a model is loaded for it
-        self._when_loaded(choice, lambda: self._begin(driver.run, driver.repair(number, count, seed)))
+        self._reopen(driver.run, choice, lambda: driver.repair(number, count, seed))
 
     def repair_each(self, count: int, seed: int, choice: ModelChoice) -> None:
         """Corrections of all answers that failed join the run in view, in one batch. Raises BadRequest."""
@@ -124,7 +139,7 @@ class RunController(QObject):
         if driver is None or self.busy:
             return
         repairs_of_each(driver.run, count, seed)  # raises before a model is loaded for it
-        self._when_loaded(choice, lambda: self._begin(driver.run, driver.repair_each(count, seed)))
+        self._reopen(driver.run, choice, lambda: driver.repair_each(count, seed))
 
     def show(self, run: Run, search: Search | None = None) -> None:
         """Put a run into view, of which nothing is asked yet."""
@@ -177,14 +192,14 @@ class RunController(QObject):
     # What the driver wants done.
 
     def _perform(self, effects: Iterable[Effect]) -> None:
-        tests = False
+        tests, no_runner = False, False
         for effect in effects:
             match effect:
                 case RunTests() | CancelTests():
                     tests = True
-                    if not self._runner.send(effect) and self.driver is not None:
-                        self.driver.cancel_tests()
-                        break
+                    if not no_runner and not self._runner.send(effect) and self.driver is not None:
+                        no_runner = True  # it has said why; what else is to be done does not need one
+                        self.driver.answer_consent(False)
                 case ConsentQuestion() | RefusedTests() | FirstPass():
                     self.for_the_user.emit(effect)
                 case Load():
@@ -192,6 +207,8 @@ class RunController(QObject):
                 case _:
                     if isinstance(effect, Cancel) and not self._force_timer.isActive():
                         self._force_timer.start(FORCE_MS)
+                    if isinstance(effect, Generate):
+                        self._last_word = None
                     self._loading.submit(effect)
         if tests:
             self.tests_changed.emit()
@@ -199,7 +216,7 @@ class RunController(QObject):
 
     def _tell_end(self) -> None:
         """Once, when the engine has said its last word and nothing more will be asked of it."""
-        if self._last_word is None or self.driver is None or self.driver.continues:
+        if self._last_word is None or self.driver is None or self.driver.continues or not self.driver.run.ended:
             return
         event, self._last_word = self._last_word, None
         self._force_timer.stop()
@@ -208,6 +225,12 @@ class RunController(QObject):
         if not self.driver.testing and self.driver.run.decisions:
             self.searched.emit(self.driver.run)
         self.announcement.emit(tr("The run has ended: {outcome}").format(outcome=tr(event.outcome)))
+
+    def _reopen(self, run: Run, choice: ModelChoice, do: Callable[[], list[Effect]]) -> None:
+        """A run that has ended goes on with what ``do`` asks for, once the models are there."""
+        if sentence := self.objection(run):
+            raise BadRequest(sentence)
+        self._when_loaded(choice, lambda: self._begin(run, do()))
 
     def _load_for_search(self, choice: ModelChoice) -> None:
         """The next model of a search, once the user has nothing against it."""
@@ -251,7 +274,6 @@ class RunController(QObject):
             self._perform(self.driver.engine_event(event))  # a search goes on without that model
 
     def _begin(self, run: Run, effects: list[Effect]) -> None:
-        self._last_word = None
         if self.driver is not None and self.driver.searching:
             self._clock.start()
         self.began.emit(run)

@@ -34,6 +34,7 @@ class SearchController(QObject):
         self._then: Callable[[], None] | None = None  # waits for that
         self._task = Task(self)
         self._task.done.connect(self._take_ladder)
+        self._task.failed.connect(self._no_ladder)
         loading.ready_for.connect(self._look)
         runs.larger_model.connect(self._ask)
         runs.searched.connect(self._offer)
@@ -42,6 +43,7 @@ class SearchController(QObject):
         self._offered: tuple[Run, str, int] | None = None
         self._decide: Callable[[bool], None] | None = None  # while the question about a larger model stands
         window.notice.left.connect(lambda: self._answer(False))
+        runs.finished.connect(self._withdraw_question)
 
     def search(self, budget: Budget | None, choice: ModelChoice, tests: str) -> Search | None:
         """None for a run that asks once. Raises BadRequest where nothing could tell that one passes."""
@@ -68,13 +70,21 @@ class SearchController(QObject):
 
     def _with_models(self, do: Callable[[ModelChoice, list[Model]], None]) -> None:
         """Once it is known what is larger than the chosen model, and here."""
-        try:
+
+        def begin() -> None:
             choice = self._choice()
             if self._ladder and self._ladder[0].choice == choice:
                 do(choice, self._models(choice))
             else:
                 self._then = lambda: do(choice, self._models(choice))
                 self._look(choice)
+
+        self._try(begin)
+
+    def _try(self, do: Callable[[], None]) -> None:
+        """What the controls say by now may be something that cannot be."""
+        try:
+            do()
         except BasslineError as error:
             self._window.notice.say(str(error))
 
@@ -85,9 +95,9 @@ class SearchController(QObject):
             return
         self._window.page.open(best.number)
         if _fixable(run) > 1:
-            self._runs.repair_each(BATCH, seed, self._choice())
+            self._try(lambda: self._runs.repair_each(BATCH, seed, self._choice()))
         else:
-            self._runs.repair(best.number, BATCH, seed, self._choice())
+            self._try(lambda: self._runs.repair(best.number, BATCH, seed, self._choice()))
 
     def close(self) -> None:
         self._task.forget()
@@ -112,7 +122,14 @@ class SearchController(QObject):
         self._ladder = models
         then, self._then = self._then, None
         if then is not None:
-            then()
+            self._try(then)
+
+    @Slot(str)
+    def _no_ladder(self, sentence: str) -> None:
+        """Told to who waits for it; a run does without."""
+        then, self._then = self._then, None
+        if then is not None:
+            self._window.notice.say(sentence)
 
     @Slot(str, object)
     def _ask(self, model: str, decide: Callable[[bool], None]) -> None:
@@ -139,6 +156,12 @@ class SearchController(QObject):
         decide, self._decide = self._decide, None
         if decide is not None:
             decide(agreed)
+
+    @Slot()
+    def _withdraw_question(self) -> None:
+        """The run has ended while it stood, by a stop: no answer would do anything."""
+        if self._decide is not None:
+            self._window.notice.leave()
 
     @Slot()
     def _offer_after_tests(self, _event: RunFinished | None = None) -> None:

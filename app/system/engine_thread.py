@@ -157,11 +157,11 @@ class _Worker(QThread):
 class EngineThread(QObject):
     """One engine on its own thread, as the main thread sees it.
 
-    ``batch`` is emitted in the main thread, once for events that came together; ``drained(more)`` after each tick that
-    brought any. The timer ticks only while an answer is due.
+    ``received`` is emitted in the main thread, once for events that came together; ``drained(more)`` after each tick
+    that brought any. The timer ticks only while an answer is due.
     """
 
-    received = Signal(tuple)  # Together
+    received = Signal(tuple)  # EventBatch
     drained = Signal(bool)
 
     def __init__(self, open_engine: Callable[[], Engine], parent: QObject | None = None):

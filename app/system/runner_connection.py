@@ -33,8 +33,8 @@ OpenRunner = Callable[[Callable[[Answer], None]], WindowRunner]
 class RunnerConnection(QObject):
     """Opens a runner with the first test. ``answered`` is emitted in the main thread."""
 
-    answered = Signal(object)  # Answer, but for Lamps
-    probed = Signal(object)  # Lamps: what holds on this machine, once per runner
+    answered = Signal(object)  # Answer, but for Isolation
+    probed = Signal(object)  # Isolation: what holds on this machine, once per runner
     failed = Signal(str)
     _arrived = Signal(object)
 

@@ -94,6 +94,13 @@ class HistoryPanel(QWidget):
             self._blocked = reason
             self._moved()
 
+    def show_deleted(self, id: int) -> None:
+        """Run ``id`` was deleted; if it is in the list, it can be brought back for a while."""
+        if (row := self._model.row_of(id)) >= 0:
+            title = self._model.index(row).data()
+            self._undone.setText(tr("Deleted “{title}”").format(title=shorten(title, 30, placeholder="…")))
+            self._offer_undo(id)
+
     def refresh(self) -> None:
         """The history has changed: ask for the list again, soon and once, if anybody sees it."""
         if self.isVisible() and not self._soon.isActive():
@@ -175,13 +182,8 @@ class HistoryPanel(QWidget):
             self.open_chosen.emit(self._chosen())
 
     def _delete_this(self) -> None:
-        id = self._chosen()
-        if id:
-            row = self._view.currentIndex().row()
-            title = self._model.index(row).data()
+        if id := self._chosen():
             self.delete_chosen.emit(id)
-            self._undone.setText(tr("Deleted “{title}”").format(title=shorten(title, 30, placeholder="…")))
-            self._offer_undo(id)
 
     def _undo_this(self) -> None:
         self.undo_chosen.emit(self._deleted)

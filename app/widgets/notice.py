@@ -18,7 +18,7 @@ class Notice(QFrame):
     """Hidden until ``say``. ``tone``: error or warning; told by a sign and a word as well as by the border."""
 
     announced = Signal(str)
-    left = Signal()  # dismissed, or another message took its place: none of its choices was taken
+    left = Signal()  # it has gone, or another message took its place: none of its choices was taken
 
     def __init__(self, theme: Theme, parent: QWidget | None = None):
         super().__init__(parent)
@@ -35,7 +35,7 @@ class Notice(QFrame):
         self._dismiss.setAccessibleName(tr("Dismiss message"))
         self._dismiss.setToolTip(tr("Dismiss"))
         self._dismiss.setAutoRaise(True)
-        self._dismiss.clicked.connect(self._leave)
+        self._dismiss.clicked.connect(self.leave)
         self._row = row = QHBoxLayout(self)
         row.setContentsMargins(10, 1, 6, 1)
         row.setSpacing(8)
@@ -70,13 +70,15 @@ class Notice(QFrame):
         self._sentence.setText(sentence)
         self.announced.emit(f"{word}: {sentence}")
 
+    def leave(self) -> None:
+        """Take the message away, if there is one, and none of its choices."""
+        if not self.isHidden():
+            self.hide()
+            self.left.emit()
+
     def _offer_whole(self) -> None:
         """What does not fit into the message is in its details."""
         self._show_details.show()
-
-    def _leave(self) -> None:
-        self.hide()
-        self.left.emit()
 
     def _offer(self, choices: Sequence[Choice]) -> None:
         for button in self._choices:

@@ -40,7 +40,7 @@ from app.widgets.candidate_page import ANSWER, CODE, COMPARE, DETAILS, TEST_LOG,
 from app.widgets.main_window import MainWindow
 from app.widgets.start_page import Example, examples
 from app.widgets.status_line import drafts_do_not_pay
-from engine.contract import BasslineError, LoadFailed, Ready, Request, RunFinished
+from engine.contract import BadRequest, BasslineError, LoadFailed, Ready, Request, RunFinished
 from engine.runner.verdicts import Verdict
 from engine.session.effects import TestPolicy
 from engine.session.run import Run
@@ -74,7 +74,7 @@ class MainController(QObject):
         self.questions = QuestionController(window, self.running, self.comparison, self._may_run_code, self)
         self.suggesting = SuggestedTestsController(window, self.loading, self.running, self.comparison, self)
         self.searching = SearchController(window, self.loading, self.running, self)
-        self.preparing = PreloadController(window, self.loading, self)
+        self.preparing = PreloadController(window, self.loading, self.running, self)
         self.fitting = MemoryFitController(window, self.loading, self)
         self.asking = PromptController(window, self.running, self)
         self.saving = SaveController(window, self.running, self)
@@ -170,7 +170,7 @@ class MainController(QObject):
 
     def generate(self) -> None:
         """Start a run; the model is loaded first when it is not there yet."""
-        self.window.notice.hide()
+        self.window.notice.leave()
         try:
             self.start(self.asking.request(self.window.bar.settings()))
         except BasslineError as error:
@@ -178,14 +178,16 @@ class MainController(QObject):
 
     @Slot(object)
     def start(self, request: Request) -> None:
-        """Raises BadRequest when no model is named, and for a search without tests."""
+        """Raises BadRequest while a run goes on, when no model is named, and for a search without tests."""
+        if self.running.busy:
+            raise BadRequest(tr("A run is going on; stop it first."))
         settings, tests = self.window.bar.settings(), self.window.tests.text()
         search = self.searching.search(settings.budget, settings.choice, tests)
         self.meanwhile.keep(settings.choice)
         self.running.start(request, settings.choice, tests, search)
 
     def generate_more(self) -> None:
-        self.window.notice.hide()
+        self.window.notice.leave()
         try:
             settings = self.window.bar.settings()
             self.running.more(settings.candidates, settings.choice)
@@ -272,7 +274,9 @@ class MainController(QObject):
 
     @Slot(object)
     def _load_failed(self, event: LoadFailed) -> None:
-        if not event.cancelled:
+        if self.running.busy and not event.cancelled:  # a search, which goes on without that model
+            self.window.notice.say(event.reason, event.details, tone="warning")
+        elif not event.cancelled:
             self.ways_out.say(event)
 
     @Slot()

@@ -1,4 +1,4 @@
-"""Messages and events as JSON lines, for an engine in another process and for ``--progress jsonl``."""
+"""Events as JSON lines, for ``--progress jsonl``, and parts of messages as JSON, for the history."""
 
 import json
 from typing import Any, TypeVar
@@ -7,13 +7,11 @@ from cattrs.preconf.json import make_converter
 from cattrs.strategies import configure_tagged_union
 
 from engine.contract.events import Event
-from engine.contract.request import Message
 
 _Kind = TypeVar("_Kind")
 
 _converter = make_converter()
 configure_tagged_union(Event, _converter, tag_name="event")
-configure_tagged_union(Message, _converter, tag_name="message")
 
 
 def event_to_dict(event: Event) -> dict[str, Any]:
@@ -28,14 +26,6 @@ def event_to_line(event: Event) -> str:
 
 def event_from_line(line: str) -> Event:
     return _converter.structure(json.loads(line), Event)  # type: ignore[arg-type]
-
-
-def message_to_line(message: Message) -> str:
-    return json.dumps(_converter.unstructure(message, unstructure_as=Message), ensure_ascii=False)
-
-
-def message_from_line(line: str) -> Message:
-    return _converter.structure(json.loads(line), Message)  # type: ignore[arg-type]
 
 
 def part_to_json(part: Any) -> str:

@@ -77,7 +77,7 @@ class RunnerClient:
             self._send(CancelTests(id))
 
     def probe(self) -> None:
-        """Answered by Lamps."""
+        """Answered by Isolation."""
         self._send(Probe())
 
     def close(self) -> None:

@@ -15,7 +15,7 @@ from engine.runner.report import Report, TestResult
 
 @dataclass(frozen=True)
 class Probe:
-    """Ask what holds on this machine; answered by Lamps."""
+    """Ask what holds on this machine; answered by Isolation."""
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,14 @@ from engine.sampler.width import Widths
 
 
 class Admission:
-    """Candidates in the order of their numbers; those that were sent back come first."""
+    """Candidates in the order of their numbers; those that were sent back come first.
 
-    def __init__(self, candidates: Iterable[int], widths: Widths):
+    ``most``: rows that the memory holds at a time, once it has turned out not to hold all.
+    """
+
+    def __init__(self, candidates: Iterable[int], widths: Widths, most: int | None = None):
         self.waiting = list(candidates)
-        self._widths = widths
-        self._most: int | None = None  # that the memory holds, once it has turned out not to hold all
+        self._widths, self.most = widths, most
         self._first_wave: frozenset[int] = frozenset()
 
     def admit(self, active: Sequence[Row]) -> list[int]:
@@ -26,11 +28,11 @@ class Admission:
     def together(self) -> int:
         """Rows that are ever decoded at a time, of those that wait."""
         width = min(max(self._widths.first, self._widths.then), len(self.waiting))
-        return width if self._most is None else min(width, self._most)
+        return width if self.most is None else min(width, self.most)
 
     def narrow(self, most: int) -> None:
         """The memory holds no more than ``most`` at a time."""
-        self._most = most
+        self.most = most
 
     def would_admit(self, active: Sequence[Row]) -> bool:
         return bool(self.waiting) and self._free(active) > 0
@@ -58,4 +60,4 @@ class Admission:
     def _width(self, active: Sequence[Row]) -> int:
         alone = not self._first_wave or any(row.candidate in self._first_wave for row in active)
         width = self._widths.first if alone else self._widths.then
-        return width if self._most is None else min(width, self._most)
+        return width if self.most is None else min(width, self.most)

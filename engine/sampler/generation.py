@@ -23,6 +23,7 @@ from engine.contract import (
     StopReason,
     TextAdded,
 )
+from engine.contract.errors import by_candidate
 from engine.contract.states import LEFT_BY, STATE_AFTER
 from engine.models.errors import OutOfMemory
 from engine.models.loader import LoadedModel
@@ -75,7 +76,8 @@ class SamplerRun:
     def execute(self) -> RunOutcome:
         """Never raises: whatever happens, finished candidates are told and RunFinished comes last. Its outcome."""
         try:
-            outcome, reason, details, kind = self._decode(), "", "", ""
+            outcome, kind = self._decode(), ""
+            reason, details = self._told_of_refused(outcome)
         except BasslineError as error:
             outcome, reason, details = RunOutcome.FAILED if self._rows else RunOutcome.REFUSED, str(error), ""
             kind = kind_of(error)
@@ -91,6 +93,11 @@ class SamplerRun:
         self.emit(RunFinished(self.run, outcome, self._metrics(), reason, details, kind))
         return outcome
 
+    def _told_of_refused(self, outcome: RunOutcome) -> tuple[str, str]:
+        """Reason and details of a run that went well, but for candidates that could not be asked."""
+        shown = by_candidate(self._prompts.refused) if outcome != RunOutcome.STOPPED else []
+        return (shown[0], "\n".join(shown)) if shown else ("", "")
+
     def _decode(self) -> RunOutcome:
         self._prompts = RunPrompts(self.request, self.model.encode, self.context)
         self.emit(RunStarted(self.run, len(self._prompts.prompt), tuple(self.request.numbers), self.request.seed))
@@ -104,7 +111,8 @@ class SamplerRun:
         """Read a prompt and decode all that share it; why the run must end before the last of them has, or NONE."""
         self._prompt = prompt = shared.tokens
         self.decoder.costs.context = len(prompt)
-        self._admission = Admission(shared.candidates, self._widths(len(shared.candidates)))
+        self._admission = Admission(shared.candidates, self._widths(len(shared.candidates)), self._admission.most)
+        self._halved = False
         self._longest = max(map(self._most_behind, shared.candidates))
         self._reserve()
         target, drafter = self.decoder.target, self.decoder.drafter
@@ -186,7 +194,7 @@ class SamplerRun:
                 self.decoder.launch()
 
     def _halve(self, error: Exception) -> None:
-        """Out of memory: once, go on with half as many rows at a time; the others wait and go on later."""
+        """Out of memory: once behind each prompt, go on with half as many rows at a time; the others go on later."""
         waiting = self._admission.waiting
         rows = [row for row in self._rows.values() if not row.stop_reason and row.candidate not in waiting]
         if not is_out_of_memory(error):

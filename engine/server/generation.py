@@ -24,6 +24,7 @@ from engine.contract import (
     TextAdded,
     Turn,
 )
+from engine.contract.errors import by_candidate
 from engine.contract.states import LEFT_BY, STATE_AFTER
 from engine.server.candidate import ServerCandidate
 from engine.server.dialect import body_of, way_of
@@ -61,6 +62,7 @@ class ServerRun:
         self._asks: dict[int, asyncio.Task[None]] = {}  # by candidate; several may share one
         self._faults: dict[int, BasslineError] = {}
         self._group: asyncio.TaskGroup | None = None
+        self._early: list[Add] = []  # that came before the first candidates were asked for
         width = self.request.width or self.request.candidates
         self._at_a_time = width if self._dialect.n else 1
         self._turns = asyncio.Semaphore(1 if self._dialect.n and self.request.width else width)
@@ -100,21 +102,29 @@ class ServerRun:
         self.emit(RunStarted(self.run, 0, tuple(self.request.numbers), self.request.seed))
         async with asyncio.TaskGroup() as self._group:
             self._ask_for(self.request.numbers)
+            for message in self._early:
+                self._add(message)
 
     def _take_message(self, message: Cancel | Add, work: "asyncio.Future[None]") -> None:
         if isinstance(message, Add):
-            if self._group is not None and not work.done():
-                first = max(self._candidates) + 1
+            if self._group is None:
+                self._early.append(message)
+            elif not work.done():
                 with contextlib.suppress(RuntimeError):  # the last candidate has just ended, and the run with it
-                    numbers = range(first, first + message.count)
-                    openings = dict.fromkeys(numbers, message.opening) if message.opening else {}
-                    self.request = replace(self.request, openings=self.request.openings | openings)
-                    self._ask_for(numbers)
+                    self._add(message)
         elif message.candidate is None:
             work.cancel()
         elif message.candidate in self._candidates:
             self._end(self._candidates[message.candidate], StopReason.CANCELLED)
             self._hang_up(self._asks[message.candidate])
+
+    def _add(self, message: Add) -> None:
+        """Raises RuntimeError when nothing can be asked any more; none of them was then."""
+        first = max(self._candidates) + 1
+        numbers = range(first, first + message.count)
+        openings = dict.fromkeys(numbers, message.opening) if message.opening else {}
+        self.request = replace(self.request, openings=self.request.openings | openings)
+        self._ask_for(numbers)
 
     def _hang_up(self, ask: "asyncio.Task[None]") -> None:
         """Close the connection when nobody listens to it any more."""
@@ -124,19 +134,27 @@ class ServerRun:
     # Asking.
 
     def _ask_for(self, numbers: Iterable[int]) -> None:
+        """A candidate is one of the run only once it is asked for. Raises RuntimeError."""
         alike: dict[tuple[Sampling, tuple[Turn, ...]], list[int]] = {}
+        candidates: dict[int, ServerCandidate] = {}
         for number in numbers:
             sampling = self.request.sampling_of(number)
             before = "" if self.request.mode == "chat" else self.request.prompt
-            self._candidates[number] = ServerCandidate(number, sampling, before)
+            candidates[number] = ServerCandidate(number, sampling, before)
             alike.setdefault((sampling, self.request.openings.get(number, ())), []).append(number)
         for group in alike.values():
             for at in range(0, len(group), self._at_a_time):
                 self._open(group[at : at + self._at_a_time])
+        self._candidates |= candidates
 
     def _open(self, numbers: list[int]) -> None:
         assert self._group is not None
-        task = self._group.create_task(self._ask(numbers))
+        ask = self._ask(numbers)
+        try:
+            task = self._group.create_task(ask)
+        except RuntimeError:
+            ask.close()
+            raise
         self._asks.update(dict.fromkeys(numbers, task))
 
     async def _ask(self, numbers: list[int]) -> None:
@@ -269,12 +287,9 @@ class ServerRun:
 
     def _trouble(self) -> tuple[RunOutcome, str, str]:
         """Outcome, reason and details when candidates failed: the run has, if all of them did."""
-        by_sentence: dict[str, list[int]] = {}
-        for number, fault in sorted(self._faults.items()):
-            by_sentence.setdefault(str(fault), []).append(number)
-        shown = [f"Candidate {', '.join(map(str, numbers))}: {sentence}" for sentence, numbers in by_sentence.items()]
+        shown = by_candidate(self._faults)
         if len(self._faults) == len(self._candidates):
-            return RunOutcome.FAILED, next(iter(by_sentence)), "\n".join(shown)
+            return RunOutcome.FAILED, str(self._faults[min(self._faults)]), "\n".join(shown)
         return RunOutcome.FINISHED, shown[0], "\n".join(shown)
 
     def _now(self) -> float:

@@ -5,6 +5,7 @@ As in ``driver.py``, which owns one, everything that is to be done is returned a
 
 from collections.abc import Callable
 
+from engine.contract import Request
 from engine.runner.protocol import CancelTests, ConsentNeeded, RunTests, TestProgress, TestStarted
 from engine.runner.verdicts import Verdict
 from engine.session.checked_tests import check
@@ -76,6 +77,11 @@ class CandidateTests:
             self._waiting = []
             effects += [CancelTests(name) for name in self._run.change_tests(tests)]
         return effects + [self._test(number) for number in self._run.next_to_test()]
+
+    def retake(self, request: Request) -> list[Effect]:
+        """The candidates of ``request`` are written once more: what is tested of them counts for nothing."""
+        self._waiting = [number for number in self._waiting if number not in request.numbers]
+        return [CancelTests(name) for name in self._run.retake(request)]
 
     def cancel(self) -> list[Effect]:
         """End every test at once; candidates without a verdict are *not run* again."""

@@ -21,16 +21,8 @@ from engine.contract import (
     Ready,
     Request,
     RunFinished,
-    TextAdded,
 )
-from engine.runner.protocol import (
-    Answer,
-    ConsentNeeded,
-    Isolation,
-    TestFinished,
-    TestProgress,
-    TestStarted,
-)
+from engine.runner.protocol import Answer, ConsentNeeded, Isolation, TestFinished, TestProgress, TestStarted
 from engine.runner.report import Report
 from engine.runner.verdicts import Verdict
 from engine.session.arms import REPAIR, Proposal
@@ -41,10 +33,11 @@ from engine.session.effects import Effect, FirstPass, RefusedTests, TestPolicy
 from engine.session.legs import Leg
 from engine.session.resume import elapsed_s
 from engine.session.run import NO_OTHERS, Run
+from engine.session.run_clock import RunClock
 from engine.session.search import Decision, Search
 from engine.session.states import RunState
 from engine.session.turns import fix
-from engine.session.unfinished import Owed, owed
+from engine.session.unfinished import Owed, came_too_late, owed
 
 
 class RunDriver:
@@ -72,17 +65,15 @@ class RunDriver:
         self.legs: list[Leg] = []
         self._policy = policy
         self._tests = CandidateTests(run, policy, tests, consents, environment)
-        self._clock, self._started_at = clock, clock()
+        self._time = RunClock(clock)
         self._search = search
         self._before: list[dict[str, Any]] = []  # decisions of earlier searches and repairs
         self._proposal: Proposal | None = None  # whose model is being loaded
         self._leg_open = False  # what it cost is still to be told to the search
-        self._leg_began_s = self._search_began_s = 0.0  # after the run's beginning
         self._leg_numbers = set(run.candidates)  # of the last part of the run
-        self._went_on = False
         self._owed: list[Owed] = []  # what an earlier end has cut off, and is asked for once more
         if run.ended:  # one of the past: its times go on where they ended
-            self._started_at -= elapsed_s(run)
+            self._time.begin(elapsed_s(run))
 
     @property
     def testing(self) -> bool:
@@ -92,7 +83,7 @@ class RunDriver:
     @property
     def over(self) -> bool:
         """Nothing more comes by itself: the engine has said its last word, and no test is on its way."""
-        return self.run.ended and not self.testing and not self.continues
+        return not self.testing and not self.continues
 
     @property
     def searching(self) -> bool:
@@ -101,25 +92,32 @@ class RunDriver:
 
     @property
     def continues(self) -> bool:
-        """When the engine has said its last word, it will be asked for more."""
-        return self.searching or bool(self._owed)
+        """The engine has not said its last word, or will be asked for more."""
+        return not self.run.ended or self.searching or bool(self._owed)
 
     # What the user asks for.
 
     def begin(self) -> list[Effect]:
-        self._started_at = self._clock()
+        self._time.begin()
         if self._search is not None:
+            self._time.begin_search()
             origin = self._search.current
             for candidate in self.run.candidates.values():
                 candidate.origin = origin
         return self._generate(self.run.request)
 
     def more(self, count: int) -> list[Effect]:
-        """``count`` further candidates, whether the run goes on or has ended. Raises BadRequest."""
+        """``count`` further candidates, whether the run goes on or has ended. Raises BadRequest.
+
+        A search that would load another model now writes these first, and then thinks again.
+        """
+        self.run.more(count)  # raises before anything is changed
+        if self._search is not None and self.run.ended:
+            self._drop_proposal(self._search)
+            self._leg_ended(self._search)
         request = self.run.more(count)
         if self.run.ended:
-            self.run.reopen(request)
-            return self._generate(request)
+            return self._reopen(request, ONCE)
         if not self._can_add:
             self.run.expect(request)
             self._owed.append(Owed(ONCE, request))
@@ -138,31 +136,32 @@ class RunDriver:
         assert self.run.ended, "a run that goes on is ended first"
         self._before = list(self.run.decisions)
         if not self.legs:  # a run of the past, or a file: loading a model is no part of it
-            self._started_at = self._clock() - elapsed_s(self.run)
+            self._time.begin(elapsed_s(self.run))
         if search is not None:
-            search.resume(self.run, self._now_s)
+            search.resume(self.run, self._time.now_s)
             search.wish(fix)
         self._owed = owed(self.run)
-        for part in self._owed:
-            self.run.retake(part.request)
+        effects = [effect for part in self._owed for effect in self._tests.retake(part.request)]
         self._tests.declined = False
-        self._went_on, self._leg_open = True, False
+        self._time.go_on()
+        self._leg_open = False
         self.run.state = RunState.STOPPED  # whatever ended it before
         if search is None:
-            return (self._hand_over() if self._wanted else []) + self._go_on()
-        self._search, self._search_began_s = search, self._now_s
-        return self._hand_over() + self._go_on()
+            return effects + (self._hand_over() if self._wanted else []) + self._go_on()
+        self._search = search
+        self._time.begin_search()
+        return effects + self._hand_over() + self._go_on()
 
     def repair(self, number: int, count: int, seed: int) -> list[Effect]:
         """``count`` corrections of a candidate of a run that has ended join its candidates. Raises BadRequest."""
         asked = fix(self.run, number, seed)
         if not self.legs:  # a run of the history, or a file: what comes of it counts from now
-            self._started_at = self._clock()
+            self._time.begin()
         first = max(self.run.candidates) + 1
         request = replace(asked, candidates=count, first_candidate=first)
         origin = Origin(REPAIR, "", number)
         self.run.reopen(request, origin)
-        self.run.decisions.append(Decision(self._now_s, origin, "", request).to_dict())
+        self.run.decisions.append(Decision(self._time.now_s, origin, "", request).to_dict())
         return self._generate(request)
 
     def repair_each(self, count: int, seed: int) -> list[Effect]:
@@ -170,7 +169,7 @@ class RunDriver:
         request, origins = repairs_of_each(self.run, count, seed)
         origin = origins[request.first_candidate]
         self.run.reopen(request, origin, origins)
-        self.run.decisions.append(Decision(self._now_s, origin, "", request, origins=origins).to_dict())
+        self.run.decisions.append(Decision(self._time.now_s, origin, "", request, origins=origins).to_dict())
         return self._generate(request)
 
     def stop(self) -> list[Effect]:
@@ -211,9 +210,12 @@ class RunDriver:
     def engine_event(self, event: Event) -> list[Effect]:
         if isinstance(event, Ready | LoadFailed):
             return self._model_answered(event)
-        self.run.apply(self._shifted(event))
+        asked_to_stop = self.run.state == RunState.STOPPING
+        self.run.apply(self._time.shifted(event))
         effects: list[Effect] = []
         if getattr(event, "run", None) == self.run.name:
+            if isinstance(event, RunFinished) and self.legs and self._search is None and not asked_to_stop:
+                self._owed[:0] = came_too_late(self.run, self._leg_numbers - set(self.legs[-1].request.numbers))
             if isinstance(event, CandidateFinished) and self._wanted:
                 effects += self._hand_over()
             if isinstance(event, CandidateFinished | RunFinished):
@@ -248,7 +250,8 @@ class RunDriver:
         self.legs.append(Leg(request, self.run.provenance))
         self._leg_numbers = set(request.numbers)
         self._keep_decisions()
-        self._leg_open, self._leg_began_s = True, self._now_s
+        self._leg_open = True
+        self._time.begin_leg()
         return [Generate(self.run.name, request)]
 
     def _keep_decisions(self) -> None:
@@ -261,7 +264,7 @@ class RunDriver:
         return self._tests.hand_over()
 
     def _verdict(self, number: int, report: Report) -> list[Effect]:
-        self.run.record(number, report, self._clock() - self._started_at)
+        self.run.record(number, report, self._time.now_s)
         if self._search is not None and report.verdict == Verdict.INFRA and self._tests.give_no_verdict:
             return [RefusedTests(report.why), *self.stop()]
         to_stop = self._policy().stop_at_first_pass or self.searching
@@ -276,30 +279,18 @@ class RunDriver:
     # Until one passes.
 
     @property
-    def _now_s(self) -> float:
-        return self._clock() - self._started_at
-
-    @property
     def _out_of_time(self) -> bool:
-        if self._search is None:
-            return False
-        return self._now_s - self._search_began_s >= self._search.budget.seconds
-
-    def _shifted(self, event: Event) -> Event:
-        """The engine counts from the beginning of a leg, and a run that searches or has gone on from its own."""
-        if (self._search is not None or self._went_on) and isinstance(event, TextAdded | CandidateFinished):
-            return replace(event, at_s=event.at_s + self._leg_began_s)
-        return event
+        return self._search is not None and self._time.search_s >= self._search.budget.seconds
 
     def _go_on(self) -> list[Effect]:
         """Ask for more, or end the search, when there is reason to."""
         search, run = self._search, self.run
         if search is None:
             return self._write_owed()
-        if self._proposal is not None:
-            return []
         if self._out_of_time:
             return self.stop()
+        if self._proposal is not None:
+            return []
         if not run.ended:
             return self._refill(search)
         if self.testing:
@@ -312,7 +303,7 @@ class RunDriver:
         if proposal.model != search.loaded:
             self._proposal = proposal
             return [Load(search.ladder[proposal.model].choice)]
-        return self._follow(proposal)
+        return self._reopen(proposal.request, proposal.origin, proposal.origins)
 
     def _write_owed(self) -> list[Effect]:
         """Without a search: one part after another of what an earlier end has cut off."""
@@ -337,7 +328,7 @@ class RunDriver:
         if self.run.state == RunState.STOPPING or self._owed or not self._can_add:
             return []
         own = self._of_this_leg()
-        origins = search.refill(self.run, self._now_s - self._leg_began_s, sum(c.ended for c in own))
+        origins = search.refill(self.run, self._time.leg_s, sum(c.ended for c in own))
         effects: list[Effect] = []
         for origin, alike in groupby(origins):
             effects.append(self._join(search, origin, len(list(alike))))
@@ -351,7 +342,7 @@ class RunDriver:
         request = replace(self.legs[-1].request, candidates=count, first_candidate=first, openings=openings)
         self.run.expect(request, origin)
         self._leg_numbers |= set(request.numbers)
-        search.join(self.run, origin, request, self._now_s)
+        search.join(self.run, origin, request, self._time.now_s)
         return Add(self.run.name, count, openings.get(first, ()))
 
     def _of_this_leg(self) -> list[Candidate]:
@@ -364,17 +355,22 @@ class RunDriver:
             lost = [number for number in self.run.never_began() if number in self._leg_numbers]
             self.run.withdraw(lost)
             search.withdraw(lost)
-            search.leg_ended(self._now_s - self._leg_began_s, len(self._of_this_leg()))
+            search.leg_ended(self._time.leg_s, len(self._of_this_leg()))
 
     def _next(self, search: Search) -> Proposal | None:
         """What an earlier end has cut off comes before anything new."""
         if not self._owed:
-            return search.next(self.run, self._now_s)
+            return search.next(self.run, self._time.now_s)
         part = self._owed.pop(0)
-        return search.again(part.origin, part.request, self._now_s)
+        return search.again(part.origin, part.request, self._time.now_s)
 
-    def _follow(self, proposal: Proposal) -> list[Effect]:
-        return self._reopen(proposal.request, proposal.origin, proposal.origins)
+    def _drop_proposal(self, search: Search) -> None:
+        """Its model is not waited for any more. What was owed is still, and another model can write it."""
+        proposal, self._proposal = self._proposal, None
+        if proposal is not None:
+            search.take_back()
+            if proposal.request.first_candidate in self.run.candidates:
+                self._owed.insert(0, Owed(proposal.origin, proposal.request))
 
     def _reopen(self, request: Request, origin: Origin, others: Mapping[int, Origin] = NO_OTHERS) -> list[Effect]:
         self.run.reopen(request, origin, others)
@@ -384,16 +380,18 @@ class RunDriver:
 
     def _model_answered(self, event: Ready | LoadFailed) -> list[Effect]:
         """The model of a proposal is there, or another arm has to do without it."""
-        search, proposal, self._proposal = self._search, self._proposal, None
+        search, proposal = self._search, self._proposal
         if search is None or proposal is None:
             return []
-        if isinstance(event, Ready):
+        if isinstance(event, Ready) and not self._out_of_time:
+            self._proposal = None
             search.loaded = proposal.model
             self.run.provenance = replace(self.run.provenance, choice=search.ladder[proposal.model].choice, ready=event)
-            return self._follow(proposal)
+            return self._reopen(proposal.request, proposal.origin, proposal.origins)
+        self._drop_proposal(search)
+        if self._out_of_time:
+            return self.stop()
         search.give_up_model(proposal.model)
-        if proposal.request.first_candidate in self.run.candidates:  # it was owed, and another model can write it
-            self._owed.insert(0, Owed(proposal.origin, proposal.request))
         again = self._next(search) if search.ladder else None
         if again is None:
             self._end_search()

@@ -120,8 +120,13 @@ class Journal:
                 self._db.execute("DELETE FROM words WHERE rowid = ?", (id << _RUN_BITS | number,))
 
     def claim(self, id: int) -> None:
-        """This process goes on with the run."""
+        """The run is this process's from now on."""
         self.update(id, {"owner": _this_process()})
+
+    def holds(self, id: int) -> bool:
+        """Whether there is such a run, deleted or not; a purge may have taken it."""
+        with _sentences(self.path):
+            return self._db.execute("SELECT 1 FROM runs WHERE id = ?", (id,)).fetchone() is not None
 
     def delete(self, id: int) -> None:
         """Take a run out of every list. ``restore`` brings it back until it is purged."""

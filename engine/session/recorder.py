@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from engine.contract import BasslineError
+from engine.contract import BasslineError, RunOutcome
 from engine.session.candidate import Candidate
 from engine.session.journal import HistoryEntry, Journal
 from engine.session.record import Row, candidate_row, first_row, run_row
 from engine.session.run import Run
+from engine.session.states import RunState
 
 TEXT_EVERY_S = 2.0
 CLOSE_S = 5.0
@@ -27,7 +28,9 @@ _Mark = tuple[Any, ...]
 
 @dataclass
 class _Noted:
-    """A run, and how much of it was handed over. ``id`` is set on the writer's thread; ``lost``: it could not write."""
+    """A run, and how much of it was handed over. ``id`` is set on the writer's thread, as are ``lost``: it could not
+    write, and ``deleted``: there is no such run in the history any more. ``held``: the run is open, whatever its state.
+    """
 
     first: Row
     id: int | None = None
@@ -35,6 +38,8 @@ class _Noted:
     candidates: dict[int, _Mark] = field(default_factory=dict)
     text_at: float = float("-inf")
     lost: bool = False
+    deleted: bool = False
+    held: bool = False
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,9 @@ class _Changes:
             return  # what it belongs to could not be written; all of it will come once more
         if self.noted.id is None:
             self.noted.id = journal.add(self.noted.first | self.row, self.prompt)
+        elif not journal.holds(self.noted.id):  # deleted meanwhile, here or by another process
+            self.noted.deleted = True
+            return
         elif self.row:
             journal.update(self.noted.id, self.row)
         journal.drop(self.noted.id, self.gone)
@@ -90,10 +98,26 @@ class Recorder:
         self._noted[run] = _Noted({}, id, _run_mark(run), {n: _mark(c) for n, c in run.candidates.items()})
         self._jobs.put(lambda journal: journal.claim(id))
 
+    def hold(self, run: Run) -> None:
+        """Until ``release``, or the end of this process, nobody else goes on with the run: it may wait for a model, or
+        for verdicts, when the engine has said its last word. To be called after ``begin`` or ``resume``.
+        """
+        self._set_held(run, True)
+
+    def release(self, run: Run) -> None:
+        """It is as its state says."""
+        self._set_held(run, False)
+
+    def _set_held(self, run: Run, held: bool) -> None:
+        noted = self._noted.get(run)
+        if noted is not None and noted.held != held:
+            noted.held, noted.run = held, ()
+            self.note(run)
+
     def note(self, run: Run) -> None:
         """Take along what is new in ``run``; nothing happens for one that is not kept. Costs microseconds."""
         noted = self._noted.get(run)
-        if noted is None:
+        if noted is None or noted.deleted:
             return
         if noted.lost:  # the disk may have room again: everything once more
             noted.run, noted.candidates, noted.text_at, noted.lost = (), {}, float("-inf"), False
@@ -106,6 +130,8 @@ class Recorder:
         if text_is_due:
             noted.text_at = self._clock()
         row = run_row(run) if mark != noted.run else {}
+        if row and noted.held and run.ended:
+            row |= {"state": RunState.WAITING, "outcome": RunOutcome.NONE}
         noted.run = mark
         for number in gone:
             del noted.candidates[number]
@@ -120,7 +146,7 @@ class Recorder:
     def id_of(self, run: Run) -> int | None:
         """Its number in the history, once it is there."""
         noted = self._noted.get(run)
-        return noted.id if noted else None
+        return noted.id if noted and not noted.deleted else None
 
     def delete(self, id: int) -> None:
         self._jobs.put(lambda journal: journal.delete(id))
@@ -150,6 +176,7 @@ class Recorder:
     def close(self) -> bool:
         """Write what is left and end the thread; false if it did not end within 5 seconds."""
         for run, noted in self._noted.items():
+            self.release(run)
             if noted.lost:
                 self.note(run)
         self._jobs.put(None)

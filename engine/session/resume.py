@@ -8,17 +8,6 @@ from engine.session.run import Run
 from engine.session.search import Decision, Search
 
 
-def objection(run: Run) -> str:
-    """Why the run cannot go on until one passes, in a sentence; empty when it can."""
-    if not run.ended:
-        return "This run has not ended yet; stop it first, or wait."
-    if not run.tests.strip():
-        return "This run has no tests, so nothing could tell that a candidate passes; give it some first."
-    if any(candidate.passed for candidate in run.candidates.values()):
-        return "A candidate of this run passes its tests already."
-    return ""
-
-
 def search_of(run: Run, ladder: Sequence[Model], budget: Budget, arms: Iterable[str] = ARMS) -> Search:
     """The search that goes on with ``run``; hand it to ``RunDriver.go_on``.
 

@@ -5,7 +5,7 @@ in which they arrive, and asks it what to do next. Times are seconds since the r
 """
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -211,13 +211,18 @@ class Run:
             self.candidates[number] = Candidate(number, request.seed, around=around(request), origin=own)
         self.request = replace(self.request, candidates=min(len(self.candidates), MAX_CANDIDATES))
 
-    def retake(self, request: Request) -> None:
-        """The candidates of ``request`` were not written to their end: nothing of them counts until they are."""
+    def retake(self, request: Request) -> list[str]:
+        """The candidates of ``request`` were not written to their end: nothing of them counts until they are.
+
+        The names of their tests that are still on their way; others with the same code are *not run* again.
+        """
+        tests = self._forget_tests(request.numbers)
         for number in request.numbers:
             again = Candidate(number, request.seed, around=around(request), origin=self.candidates[number].origin)
             again.state, again.stop_reason = CandidateState.STOPPED, StopReason.CANCELLED
             self.candidates[number] = again
         self._compare_all()
+        return tests
 
     def never_began(self) -> list[int]:
         """Candidates that were asked for when the run was ended, and of which nothing was written."""
@@ -291,12 +296,17 @@ class Run:
 
     def forget_queued_tests(self) -> list[str]:
         """Tests were cancelled: candidates without a verdict are *not run* again. The names of those tests."""
-        names = [n for n, at in self._tests_on_their_way.items() if self.candidates[at].test_state in IN_TEST]
-        self._tests_on_their_way.clear()
-        for candidate in self.candidates.values():
-            if candidate.test_state in IN_TEST:
-                candidate.test_state, candidate.tests_done = TestState.NOT_RUN, 0
-        return names
+        return self._forget_tests(self.candidates)
+
+    def _forget_tests(self, numbers: Collection[int]) -> list[str]:
+        tests = {name: number for name, number in self._tests_on_their_way.items() if number in numbers}
+        left = [name for name, number in tests.items() if self.candidates[number].test_state in IN_TEST]
+        for name, number in tests.items():
+            del self._tests_on_their_way[name]
+            for candidate in self._sharing(number):
+                if candidate.test_state in IN_TEST:
+                    candidate.test_state, candidate.tests_done = TestState.NOT_RUN, 0
+        return left
 
     def _sharing(self, number: int) -> list[Candidate]:
         """The candidate, and those with the same code byte for byte."""

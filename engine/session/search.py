@@ -172,11 +172,15 @@ class Search:
         return chosen
 
     def again(self, origin: Origin, request: Request, at_s: float) -> Proposal:
-        """What was asked for before an end cut it off, of the same model where that is still there."""
+        """What was asked for before an end cut it off, of the same model where that is still there.
+
+        Where it is not, the loaded one writes it, and it is that one's from then on.
+        """
         titles = [model.title for model in self.ladder]
         model = titles.index(origin.model) if origin.model in titles else self.loaded
+        origin = replace(origin, model=titles[model]) if origin.model else origin
         request = replace(request, goal="first", time_budget_s=None)
-        self.decisions.append(Decision(at_s, origin, origin.model or titles[model], request))
+        self.decisions.append(Decision(at_s, origin, titles[model], request))
         return Proposal(origin, request, model, 0.0, 0.0)
 
     def give_up_model(self, at: int) -> None:
@@ -184,6 +188,9 @@ class Search:
         del self.ladder[at]
         if self.loaded >= at:
             self.loaded -= 1
+
+    def take_back(self) -> None:
+        """The last decision: nothing is asked for by it."""
         self.decisions.pop()
 
     def _best(self, run: Run, seconds: float, ended: int) -> list[Proposal]:

@@ -1,8 +1,10 @@
 """What a run that was ended early still owes: candidates that were asked for and not written to their end."""
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
-from engine.contract import CandidateState, Request
+from engine.contract import CandidateState, Request, RunOutcome
+from engine.contract.request import MAX_CANDIDATES
 from engine.session.candidate import Candidate, Origin
 from engine.session.run import Run
 from engine.session.search import Decision, was_search
@@ -22,11 +24,24 @@ def owed(run: Run) -> list[Owed]:
 
     Those with an error of their own and those that a budget cut are not among them.
     """
+    return _parts(run, (c for c in run.candidates.values() if not c.ended or _cut_off(run, c)))
+
+
+def came_too_late(run: Run, added: Collection[int]) -> list[Owed]:
+    """Those of ``added`` that the engine never heard of: it had just finished with all others by itself.
+
+    One that was stopped before it began has an end of its own.
+    """
+    if run.outcome != RunOutcome.FINISHED:
+        return []
+    lost = (run.candidates[number] for number in run.never_began() if number in added)
+    return _parts(run, (candidate for candidate in lost if candidate.finished_s is None))
+
+
+def _parts(run: Run, candidates: Iterable[Candidate]) -> list[Owed]:
     found: list[Owed] = []
-    for number, candidate in sorted(run.candidates.items()):
-        if candidate.ended and not _cut_off(run, candidate):
-            continue
-        request = replace(_asked(run, candidate), candidates=1, first_candidate=number, seed=candidate.seed)
+    for candidate in sorted(candidates, key=lambda candidate: candidate.number):
+        request = replace(_asked(run, candidate), candidates=1, first_candidate=candidate.number, seed=candidate.seed)
         last = found[-1] if found else None
         if last is not None and last.origin == candidate.origin and _goes_on(last.request, request):
             found[-1] = Owed(last.origin, replace(last.request, candidates=last.request.candidates + 1))
@@ -50,6 +65,8 @@ def _cut_off(run: Run, candidate: Candidate) -> bool:
 
 
 def _goes_on(request: Request, other: Request) -> bool:
+    if request.candidates == MAX_CANDIDATES:
+        return False
     return replace(request, candidates=1, first_candidate=request.numbers.stop) == other
 
 

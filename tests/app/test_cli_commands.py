@@ -4,6 +4,7 @@ import io
 import json
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -557,6 +558,35 @@ def test_until_pass_gives_up_in_time(play: Callable[..., int], capsys: pytest.Ca
     assert play("--until-pass", "--time-budget", "0.5", "--json", engine=engine) == 1
     states = {c["state"] for c in json.loads(capsys.readouterr().out)["candidates"]}
     assert states == {"stopped"}
+
+
+def test_what_befell_a_candidate_is_said_though_the_run_goes_on(
+    play: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def generate(message: Generate, emit: Emit) -> None:
+        numbers = message.request.numbers
+        emit(RunStarted(message.run, 1, tuple(numbers), 1))
+        for number in numbers:
+            text = GOOD if number > 8 else f"```python\nbad = {number}\n```\n"
+            emit(CandidateFinished(message.run, number, "done", "stop", text, 3, 0, 0, -1.0, 0.1))
+        reason = "Candidate 8: The prompt has 9 tokens." if numbers.start == 1 else ""
+        emit(RunFinished(message.run, "finished", reason=reason))
+
+    assert play("--until-pass", engine=FakeEngine(generate)) == 0
+    assert capsys.readouterr().err.count("bassline: Candidate 8: The prompt has 9 tokens.") == 1
+
+
+def test_a_load_that_takes_longer_than_the_time_budget_is_no_part_of_it(
+    play: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Slow(ScriptedEngine):
+        def _load(self, emit: Emit) -> None:
+            time.sleep(1.5)
+            super()._load(emit)
+
+    engine = Slow(Script((ScriptedCandidate((GOOD,)),), step_s=0.001))
+    assert play("--until-pass", "--time-budget", "1", engine=engine) == 0
+    assert "candidate 1 is picked" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

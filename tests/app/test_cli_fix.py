@@ -7,23 +7,28 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.cli import playing
+from app.cli import commands, generation, playing
 from app.cli.commands import main
 from app.cli.progress import PlainProgress
 from app.system.engines import recorded_answers
-from engine.contract import Generate, Load, Message, RunStarted
+from engine.contract import Generate, Load, Message, ModelChoice, RunStarted
 from engine.runner.protocol import RunTests, TestFinished
-from engine.runner.report import Report
+from engine.runner.report import Report, TestResult
 from engine.scripted import Script, ScriptedCandidate, ScriptedEngine
 from engine.selection.code_blocks import solution
+from engine.session.arms import LARGER, Budget, Model
 from engine.session.candidate import Origin
 from engine.session.journal import Journal, history_file
 from engine.session.run import Run
+from engine.session.search import Search
 from tests.app.test_cli_commands import FakeRunner, _press, _press_at
 
 ROOT = Path(__file__).parents[2]
@@ -330,6 +335,36 @@ class TestRuns:
         assert play("fix", "1", engine=engine) == 0
         assert "x = 0" in engine.asked[0].request.turns[1].text
 
+    @pytest.mark.parametrize("words", [["-n", "2"], ["--max-candidates", "2"]])
+    def test_the_best_is_chosen_by_the_tests_of_now(self, play: Play, words: list[str]) -> None:
+        """A pass by the tests of before is none by these."""
+        play("generate", "p", "-n", "2", "--tests", "t.py", engine=HeardEngine(GOOD, "```python\ngood = 2\n```"))
+
+        def test(self: FakeRunner, test: RunTests) -> None:
+            passed = [] if "2" not in test.solution else [TestResult("1", "passed")]
+            results = (*passed, TestResult("2", "failed", "assert better"))
+            self.answer(TestFinished(test.id, Report("fail", "split", tests=results)))
+
+        Path("t.py").write_text("assert better")
+        engine = HeardEngine(*wrong(3))
+        assert play("fix", "2", "--tests", "t.py", *words, engine=engine, test=test) == 1
+        assert {kept(2).candidates[n].origin.of for n in (3, 4)} == {2}
+        assert "good = 2" in engine.asked[0].request.turns[-1].text
+
+    def test_candidates_that_were_never_tested_are_before_the_best_is_chosen(self, play: Play) -> None:
+        play("generate", "p", "-n", "1", engine=HeardEngine(*wrong(1)))
+        assert play("fix", "2", "--tests", "t.py") == 0
+        assert kept(2).candidates[2].origin.of == 1
+
+    def test_where_nothing_can_be_shown_to_the_model_the_run_is_left_alone(
+        self, play: Play, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        play("generate", "p", "-n", "1", "--tests", "t.py", engine=HeardEngine("I would rather not."))
+        engine = HeardEngine(GOOD)
+        assert play("fix", "2", "-n", "1", engine=engine) == 2
+        assert "No candidate of run 2 is left whose failing test" in capsys.readouterr().err
+        assert not engine.heard
+
     def test_so_many_once(self, play: Play) -> None:
         engine = HeardEngine(*wrong(5))
         assert play("fix", "1", "2", "-n", "2", engine=engine) == 1
@@ -413,6 +448,27 @@ class TestRuns:
         assert play("resume", "1", "--max-candidates", "3", engine=HeardEngine(*wrong(40))) == 1
         assert len(kept().candidates) == 8
 
+    def test_a_larger_model_that_comes_first_is_waited_for(self, play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The model of before is loaded to begin with, and that it is there is no answer about the larger one."""
+        asked_early: list[bool] = []
+
+        class Slow(HeardEngine):
+            def _load(self, emit: Any) -> None:
+                if sum(isinstance(message, Load) for message in self.heard) > 1:
+                    asked_early.append(self.mailbox.arrives(0.2))
+                super()._load(emit)
+
+        def search_of(run: Run, ladder: Any, budget: Budget) -> Search:
+            models = [Model(ModelChoice("small"), "Small"), Model(ModelChoice("large"), "Large")]
+            return Search(replace(budget, candidates=99), models, arms=(LARGER,))
+
+        monkeypatch.setattr(generation, "search_of", search_of)
+        engine = Slow(GOOD)
+        assert play("resume", "1", engine=engine) == 0
+        loads = [message.choice.model for message in engine.heard if isinstance(message, Load)]
+        assert (loads, asked_early) == (["small", "large"], [False])
+        assert kept().candidates[3].origin.model == "Large"
+
     def test_a_run_that_somebody_goes_on_with(self, play: Play, capsys: pytest.CaptureFixture[str]) -> None:
         journal = Journal(history_file())
         journal.claim(1)
@@ -421,6 +477,46 @@ class TestRuns:
         for command in ("resume", "fix"):
             assert play(command, "1") == 2
             assert "Run 1 is still going on; stop it first, or wait." in capsys.readouterr().err
+
+    @pytest.mark.parametrize("failure", ["", "There is no such model."])
+    def test_nobody_else_goes_on_with_a_run_while_its_model_is_loaded(self, play: Play, failure: str) -> None:
+        """Nor deletes it. Afterwards it is as it was, or as it has become."""
+        open_: list[bool] = []
+        refused: list[int] = []
+
+        class Watched(HeardEngine):
+            def _load(self, emit: Any) -> None:
+                with closing(Journal(history_file())) as journal:
+                    open_.append(journal.is_open(1))
+                refused.extend(main(words) for words in (["resume", "1"], ["fix", "1"], ["history", "delete", "1"]))
+                super()._load(emit)
+
+        before = kept()
+        engine = Watched(*wrong(9))
+        engine.script = replace(engine.script, load_failure=failure)
+        assert play("resume", "1", "--max-candidates", "1", engine=engine) == (2 if failure else 1)
+        assert (open_, refused) == ([True], [2, 2, 2])
+        with closing(Journal(history_file())) as journal:
+            assert not journal.is_open(1)
+            assert journal.unfinished() == []
+        assert (kept().state, kept().outcome) == (before.state, before.outcome)
+        assert len(kept().candidates) == (2 if failure else 3)
+
+    def test_a_run_is_open_between_its_models(self, play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+        open_: list[bool] = []
+
+        class Watched(HeardEngine):
+            def _load(self, emit: Any) -> None:
+                with closing(Journal(history_file())) as journal:
+                    open_.append(journal.is_open(2))
+                super()._load(emit)
+
+        models = [Model(ModelChoice("small"), "Small"), Model(ModelChoice("large"), "Large")]
+        monkeypatch.setattr(commands, "ladder", lambda choice: models)
+        monkeypatch.setattr(generation, "Search", partial(Search, arms=(LARGER,)))
+        words = ["generate", "p", "--until-pass", "--max-candidates", "9", "--tests", "t.py"]
+        assert play(*words, engine=Watched(*wrong(20))) == 1
+        assert open_ == [False, True]  # the first comes before the run is there
 
     @pytest.mark.parametrize("word", ["x", "-1", "1.5", "１", ""])
     def test_a_run_is_named_by_its_number(self, word: str, play: Play, capsys: pytest.CaptureFixture[str]) -> None:

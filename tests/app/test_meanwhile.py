@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from PySide6.QtWidgets import QApplication, QPushButton
 
+from engine.contract import BasslineError, LoadCancelled
 from engine.models import preparation
 from engine.models.library import ListedModel
 from engine.models.preparation import PreparedModel
@@ -29,13 +30,17 @@ class Download:
 
     def __init__(self) -> None:
         self.names: list[str] = []
+        self.fails = False
         self.let_go = threading.Event()
 
     def __call__(self, name: str, *, progress: Callable[..., None], cancelled: Callable[[], bool]) -> PreparedModel:
         self.names.append(name)
         while not self.let_go.wait(0.01):
             if cancelled():
-                break
+                raise LoadCancelled("Loading was stopped.")
+        if self.fails:
+            self.let_go.clear()
+            raise BasslineError("The network is gone.")
         return _Prepared(name)  # type: ignore[return-value]
 
 
@@ -125,6 +130,33 @@ def test_another_model_can_be_chosen_and_used_while_one_downloads(away: Stage, d
     on.wait_until(lambda: download.names == [BIG])
     download.let_go.set()
     on.wait_until(lambda: on.window.status._offer.isVisible())
+
+
+@pytest.mark.parametrize("end", ["done", "paused", "failed"])
+def test_the_download_goes_on_after_another_one_in_the_manager(
+    away: Stage, download: Download, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    on, models = away, away.controller.models
+    models.fetch("another")
+    on.wait_until(lambda: download.names == ["another"])
+    on.wait_until(lambda: button(on).isVisible())
+    button(on).click()
+    play(on)
+    on.settle()
+    assert on.controller.run is not None
+    assert download.names == ["another"]  # one after another
+    models.fetch(BIG)  # it waits already
+    models.fetch("another")  # it is being downloaded
+    download.fails = end == "failed"
+    if end == "paused":
+        models.pause()
+    else:
+        download.let_go.set()
+    on.wait_until(lambda: download.names == ["another", BIG])
+    download.fails = False
+    download.let_go.set()
+    on.wait_until(lambda: not models._fetching)
+    assert download.names == ["another", BIG]
 
 
 def test_cancel_gives_up_the_download_and_the_run(away: Stage, download: Download) -> None:

@@ -301,11 +301,15 @@ def test_stop_again_does_not_put_off_the_stop_by_force(on: Stage) -> None:
     assert not running._force_timer.isActive()
 
 
-def test_a_runner_that_does_not_open_leaves_nobody_in_the_queue(on: Stage) -> None:
+def unopened(on: Stage) -> None:
     def fail(answer: object) -> RehearsedRunner:
         raise BasslineError("There is no runner here.")
 
     on.controller.runner._open_runner = fail
+
+
+def test_a_runner_that_does_not_open_leaves_nobody_in_the_queue(on: Stage) -> None:
+    unopened(on)
     on.generate(2)
     on.finish()
     on.do("run_tests")
@@ -314,6 +318,41 @@ def test_a_runner_that_does_not_open_leaves_nobody_in_the_queue(on: Stage) -> No
     assert run is not None
     assert [candidate.test_state for candidate in run.candidates.values()] == ["not run", "not run"]
     assert not on.controller.running.testing
+
+
+def test_without_a_runner_what_was_cut_off_is_still_written(on: Stage) -> None:
+    """What has ended is to be tested first, and that fails."""
+    on.generate(6)
+    on.until(lambda: on.controller.run is not None and any(c.ended for c in on.controller.run.candidates.values()))
+    on.do("stop")
+    on.finish()
+    run = on.controller.run
+    assert run is not None
+    assert any(candidate.state == "stopped" for candidate in run.candidates.values())
+    unopened(on)
+    on.window.actions_by_id["test_as_finished"].setChecked(True)
+    on.controller.running.go_on(on.window.bar.settings().choice)
+    on.finish()
+    assert on.window.notice.sentence == "There is no runner here."
+    assert [candidate.state for candidate in run.candidates.values()] == ["done"] * 6
+    assert [candidate.test_state for candidate in run.candidates.values()] == ["not run"] * 6
+
+
+def test_without_a_runner_a_search_ends_with_what_it_has_asked_for(on: Stage) -> None:
+    """No candidate would get a verdict, so no more of them are asked for."""
+    unopened(on)
+    said: list[str] = []
+    on.controller.runner.failed.connect(said.append)
+    on.do("until_pass")
+    on.do("generate")
+    on.until(lambda: on.controller.run is not None)
+    on.until(lambda: not on.controller.situation().busy)
+    run = on.controller.run
+    assert run is not None
+    assert said == ["There is no runner here."]
+    assert run.outcome == "finished"
+    assert len(run.candidates) < 64
+    assert all(candidate.state == "done" for candidate in run.candidates.values())
 
 
 def test_a_stop_while_models_load_takes_back_what_was_to_begin(picky: tuple[Stage, list[Picky]]) -> None:

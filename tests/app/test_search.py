@@ -6,10 +6,12 @@ from dataclasses import replace
 import pytest
 from PySide6.QtWidgets import QPushButton
 
+from app.controllers import runs
 from app.ui.actions import ACTIONS
-from engine.contract import Load, ModelChoice
+from engine.contract import BasslineError, Load, ModelChoice
 from engine.runner.report import Report, TestResult
-from engine.scripted import Script, ScriptedCandidate, ScriptedEngine
+from engine.scripted import Script, ScriptedCandidate, ScriptedEngine, from_texts
+from engine.session import ladder
 from engine.session.arms import BATCH, Model
 from engine.session.states import TestState
 from tests.app.stage import PROMPT, Stage
@@ -107,6 +109,58 @@ def test_after_a_run_without_a_pass_the_ways_on_are_offered_in_order(late: Stage
     assert len(late.controller.running.driver.legs) == 2  # type: ignore[union-attr]
 
 
+@pytest.fixture
+def offered(late: Stage) -> Stage:
+    """A run without a pass has ended, and the ways on are offered."""
+    late.generate(3)
+    finish(late)
+    late.do("run_tests")
+    late.wait_until(lambda: "Go on until one passes" in offers(late))
+    return late
+
+
+NO_MODEL = "No model was named; choose one with --model or in the model box."
+
+
+@pytest.mark.parametrize("way", ["Go on until one passes", "Fix the best 3"])
+def test_a_way_on_without_a_model_is_a_sentence(offered: Stage, way: str) -> None:
+    offered.window.bar.choose_model("")
+    offers(offered)[way].click()
+    assert offered.window.notice.isVisible()
+    assert offered.window.notice.sentence == NO_MODEL
+
+
+def test_a_value_that_cannot_be_is_a_sentence_also_when_it_comes_while_the_disk_is_read(
+    offered: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To go on waits until it is known which models are here."""
+    searching, bar = offered.controller.searching, offered.window.bar
+    searching._ladder = []
+    monkeypatch.setattr(searching, "_look", lambda choice: None)
+    offers(offered)["Go on until one passes"].click()
+    assert not offered.window.notice.isVisible()
+    bar._candidates.setText("many")
+    searching._take_ladder([Model(ModelChoice("scripted"), "a")])
+    assert offered.window.notice.isVisible()
+    assert offered.window.notice.sentence == bar._candidates.complaint
+
+
+def test_a_disk_that_cannot_be_read_is_a_sentence_for_who_waits_to_go_on(
+    offered: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(choice: ModelChoice) -> list[Model]:
+        raise BasslineError("The models' folder cannot be read.")
+
+    monkeypatch.setattr(ladder, "ladder", broken)
+    offered.controller.searching._look(ModelChoice("scripted"))  # nobody waits
+    offered.wait_until(lambda: not offered.controller.searching._task.busy)
+    assert "folder" not in offered.window.notice.sentence
+    offered.controller.searching._ladder = []
+    offers(offered)["Go on until one passes"].click()
+    offered.wait_until(lambda: offered.window.notice.isVisible())
+    assert offered.window.notice.sentence == "The models' folder cannot be read."
+
+
 def test_nothing_is_offered_where_one_passed(on: Stage) -> None:
     on.generate(2)
     on.finish()
@@ -126,6 +180,46 @@ def test_stop_ends_the_search(late: Stage) -> None:
     assert run.state == "stopped"
     assert not late.controller.running.busy
     assert late.window.prompt.text() == PROMPT
+
+
+def asked_about_a_larger_model(open_stage: Callable[..., Stage], candidates: int = 60) -> Stage:
+    """A search whose first parts have not passed, and whose question stands."""
+    on = open_stage(Script(tuple(map(wrong, range(400)))))
+    on.write()
+    here = ModelChoice("scripted")
+    on.controller.searching._task.done.disconnect()
+    on.controller.searching._ladder = [Model(here, "a"), Model(replace(here, model="larger"), "b", load_s=0.1)]
+    on.do("until_pass")
+    on.window.bar.apply(replace(on.window.bar.settings(), candidates=candidates))
+    on.do("generate")
+    on.until(lambda: "is a larger model on this computer" in on.window.notice.sentence and on.window.notice.isVisible())
+    on.settle()
+    return on
+
+
+def test_more_candidates_while_the_question_stands_answer_it_with_no(open_stage: Callable[..., Stage]) -> None:
+    on = asked_about_a_larger_model(open_stage)
+    run = on.controller.run
+    assert run is not None
+    assert on.controller.running.busy
+    on.do("generate_more")
+    assert on.controller.searching._decide is None
+    finish(on)
+    assert len(run.candidates) >= 60
+    assert all(candidate.state == "done" for candidate in run.candidates.values())
+    assert {leg.provenance.choice.model for leg in on.controller.running.driver.legs} == {"scripted"}  # type: ignore[union-attr]
+
+
+def test_a_stop_takes_the_question_away(open_stage: Callable[..., Stage]) -> None:
+    on = asked_about_a_larger_model(open_stage)
+    run, searching = on.controller.run, on.controller.searching
+    assert run is not None
+    searching._offered = run, run.tests, len(run.candidates)  # at an earlier stop; nothing else takes its place
+    on.do("stop")
+    on.settle()
+    assert not on.controller.running.busy
+    assert searching._decide is None
+    assert "Yes" not in offers(on)
 
 
 @pytest.mark.parametrize("answer", ["Yes", "No", "Never"])
@@ -159,6 +253,70 @@ def test_a_larger_model_is_asked_about_once(open_stage: Callable[..., Stage], an
     assert run is not None
     assert len(run.candidates) == 60
     assert len(ends) == 1  # however often the engine had said its last word
+
+
+def in_a_later_part(open_stage: Callable[..., Stage], *, passes: int = 100) -> tuple[Stage, list[str]]:
+    """A search whose second part is being written, and the outcomes of each end that is told of it."""
+    long = "x" * 200
+    texts = [f"```python\ndef roman_to_int(s):\n    return {n}  # {long}\n```" for n in range(passes - 1)]
+    on = open_stage(from_texts([*texts, RIGHT], chunk=20))
+    on.write()
+    ends: list[str] = []
+    on.controller.running.finished.connect(lambda event: ends.append(event.outcome))
+    on.do("until_pass")
+    on.do("generate")
+    on.until(lambda: (driver := on.controller.running.driver) is not None and len(driver.legs) > 1)
+    driver = on.controller.running.driver
+    assert driver is not None
+    on.until(lambda: driver.run.state == "generating")
+    return on, ends
+
+
+def test_the_end_of_a_search_stopped_in_a_later_part_is_told_once_and_when_it_has_come(
+    open_stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "FORCE_MS", 50)
+    on, ends = in_a_later_part(open_stage)
+    on.do("stop")
+    run = on.controller.run
+    assert run is not None
+    assert run.state == "stopping"
+    assert ends == []
+    assert "Go on until one passes" not in offers(on)
+    on.wait_until(lambda: "Force stop" in offers(on))  # the clock stands: the engine is in the middle of a step
+    finish(on)
+    assert ends == ["stopped"]
+
+
+def test_the_end_of_a_search_that_passes_in_a_later_part_is_told_once(open_stage: Callable[..., Stage]) -> None:
+    on, ends = in_a_later_part(open_stage, passes=9)
+    run = on.controller.run
+    assert run is not None
+    states: list[str] = []
+    on.controller.running.finished.connect(lambda _: states.append(run.state))
+    finish(on)
+    assert any(candidate.passed for candidate in run.candidates.values())
+    assert len(ends) == 1
+    assert states == ["stopped"]
+
+
+def test_a_larger_model_that_does_not_fit_begins_no_other_run(open_stage: Callable[..., Stage]) -> None:
+    on = asked_about_a_larger_model(open_stage)
+    large = replace(on.script, load_failure="Not enough memory.", failure_kind="out-of-memory")
+    on.controller.loading.open_engine = lambda choice: ScriptedEngine(
+        large if choice.model == "larger" else on.script, on.clock
+    )
+    run = on.controller.run
+    assert run is not None
+    offers(on)["Yes"].click()
+    on.until(lambda: on.window.notice.isVisible() and on.window.notice.sentence == "Not enough memory.")
+    assert on.controller.running.busy
+    assert "Load anyway" not in offers(on)  # it would be said of the smaller one
+    on.controller.generate()
+    assert on.window.notice.sentence == "A run is going on; stop it first."
+    finish(on)
+    assert on.controller.run is run
+    assert len(run.candidates) == 60
 
 
 def test_steps_are_those_of_the_model_that_is_asked_and_of_nobody_who_wants_none(on: Stage) -> None:

@@ -5,6 +5,7 @@ import time
 from dataclasses import replace
 
 import pytest
+import torch
 
 from engine.contract import (
     Add,
@@ -20,6 +21,7 @@ from engine.contract import (
     TextAdded,
     Turn,
 )
+from engine.sampler.decoder import Decoder
 from engine.sampler.engine import SamplerEngine
 from tests.engine.sampler.test_engine import (  # noqa: F401
     LOAD,
@@ -89,6 +91,51 @@ def test_a_template_that_rewrites_earlier_turns_costs_a_prompt_of_its_own_and_no
     assert len(ended) == 5
 
 
+@pytest.fixture
+def two_prompts(monkeypatch):
+    """Repairs are read behind a prompt of their own, after the others."""
+    straight = TinyModel.encode
+    monkeypatch.setattr(TinyModel, "encode", lambda self, asked: [3] * len(asked.turns) + straight(self, asked))
+    return replace(request(n=8, drafter="none"), openings=dict.fromkeys(range(5, 9), FIRST), width=4)
+
+
+@pytest.fixture
+def memory_for(monkeypatch):
+    """``memory_for(most)``: a step of more rows than ``most(prompt length)`` lacks memory. Gives the lacks."""
+    lacks, step = [], Decoder.step
+
+    def limit(most):
+        def short(self):
+            if len(self.rows) > most(self.rows[0].prompt_length):
+                lacks.append(len(self.rows))
+                raise torch.OutOfMemoryError("CUDA out of memory.")
+            return step(self)
+
+        monkeypatch.setattr(Decoder, "step", short)
+        return lacks
+
+    return limit
+
+
+def test_what_the_memory_does_not_hold_it_holds_no_better_behind_the_next_prompt(talk, two_prompts, memory_for):  # noqa: F811
+    want = texts(talk([LOAD, Generate("r", two_prompts)]))
+    lacks = memory_for(lambda prompt: 2)
+    events = talk([LOAD, Generate("r", two_prompts)])
+    assert of(RunFinished, events)[0].outcome == "finished"
+    assert texts(events) == want
+    assert lacks == [4]
+
+
+def test_a_longer_prompt_may_lack_memory_once_more(talk, two_prompts, memory_for):  # noqa: F811
+    want = texts(talk([LOAD, Generate("r", two_prompts)]))
+    shortest = len(TinyModel("", None).encode(two_prompts.asked_of(1)))
+    lacks = memory_for(lambda prompt: 2 if prompt <= shortest else 1)
+    events = talk([LOAD, Generate("r", two_prompts)])
+    assert of(RunFinished, events)[0].outcome == "finished"
+    assert texts(events) == want
+    assert lacks == [4, 2]
+
+
 def test_a_repair_joins_a_run_that_goes_on(talk):  # noqa: F811
     asked = request(n=2, tokens=30)
 
@@ -111,7 +158,10 @@ def test_a_repair_without_room_fails_alone(talk):  # noqa: F811
     states = {event.candidate: event.state for event in of(CandidateFinished, events)}
     assert states[2] == "failed"
     assert {states[1], states[3]} <= {"done", "cut"}
-    assert of(RunFinished, events)[0].outcome == "finished"
+    (end,) = of(RunFinished, events)
+    assert end.outcome == "finished"
+    assert end.reason.startswith("Candidate 2: The prompt has ")  # the user is told, too
+    assert "shorten the prompt" in end.reason
     refused = talk([LOAD, Generate("r", replace(asked, candidates=1, openings={1: long}))])
     assert of(RunFinished, refused)[0].outcome == "refused"
     assert "shorten" in of(RunFinished, refused)[0].reason

@@ -1,5 +1,7 @@
 """A run on a polite server: who is asked for what, and what is told."""
 
+import asyncio
+import gc
 import time
 from dataclasses import replace
 
@@ -9,6 +11,7 @@ from engine.contract import (
     Add,
     Cancel,
     CandidateFinished,
+    Generate,
     RunFinished,
     RunStarted,
     Sampling,
@@ -16,6 +19,11 @@ from engine.contract import (
     TextAdded,
     Turn,
 )
+from engine.server.candidate import ServerCandidate
+from engine.server.dialect import Dialect
+from engine.server.feature_check import FeatureCheck, ProbeRequest
+from engine.server.generation import ServerRun
+from engine.server.mailbox import AsyncMailbox
 from tests.engine.server.fake import Exchange, FakeServer, Polite
 from tests.engine.server.playing import PROMPT, Playing, eventually, request
 
@@ -336,6 +344,37 @@ def test_generate_more_adds_to_a_run_that_is_going_on(server: FakeServer, play: 
     play.submit(Add("run", 2))
     assert play.finish().outcome == "finished"
     assert play.texts == {1: "a b c d", 2: "e f g h", 3: "i", 4: "j"}
+
+
+def test_what_is_added_while_the_server_is_still_looked_at_is_written_too(server: FakeServer, play: Playing) -> None:
+    """And what is added afterwards gets the numbers behind it."""
+    connect(play, server)
+    server.answer = Polite(heeds=ALL, step_s=0.1, texts=("a b", "c d", "e", "f"))
+    play.start(request(2, sampling=Sampling(temperature=0.0, top_k=5, max_tokens=64)))  # which it is tried out for
+    play.submit(Add("run", 1))
+    play.until(lambda event: isinstance(event, RunStarted))
+    assert not play.ends
+    play.submit(Add("run", 1))
+    assert play.finish().outcome == "finished"
+    assert sorted(play.ends) == [1, 2, 3, 4]
+    assert {end.state for end in play.ends.values()} == {"done"}
+
+
+def test_what_is_added_when_the_last_candidate_has_just_ended_never_was(recwarn: pytest.WarningsRecorder) -> None:
+    """Whoever asked for it sees that it never began, and may ask once more."""
+
+    async def just_ended() -> set[int]:
+        question = ProbeRequest(None, "m", "chat", Dialect())  # type: ignore[arg-type]
+        run = ServerRun(Generate("run", request(2)), question, FeatureCheck(question), AsyncMailbox(), print)
+        async with asyncio.TaskGroup() as run._group:
+            run._candidates = {number: ServerCandidate(number, Sampling()) for number in (1, 2)}
+            await asyncio.sleep(0)
+        run._take_message(Add("run", 3), asyncio.get_running_loop().create_future())
+        return set(run._candidates)
+
+    assert asyncio.run(just_ended()) == {1, 2}
+    gc.collect()
+    assert not recwarn.list
 
 
 def test_the_time_budget_cuts_what_is_not_finished(server: FakeServer, play: Playing) -> None:

@@ -549,6 +549,54 @@ def test_a_run_is_open_while_somebody_goes_on_with_it(tmp_path: Path) -> None:
     journal.close()
 
 
+def test_a_run_that_is_held_is_open_whatever_its_state(file: Path) -> None:
+    recorder, run = Recorder(file), Run("r", Request("p", 7, 1))
+    recorder.begin(run)
+    recorder.hold(run)
+    run.apply(RunFinished("r", "finished"))
+    recorder.note(run)
+    recorder.flush()
+    journal = opened(file)
+    assert journal.is_open(1)
+    assert journal.load(1).run.ended  # for whoever reads it
+    recorder.release(run)
+    recorder.flush()
+    assert not journal.is_open(1)
+    assert journal.load(1).run.outcome == "finished"
+    recorder.hold(run)
+    recorder.flush()
+    journal._db.execute("UPDATE runs SET owner = '1 0'")  # its process was killed
+    assert [entry.id for entry in journal.end_unfinished()] == [1]
+    assert recorder.close()
+    assert not journal.is_open(1)
+    journal.close()
+
+
+def test_a_run_that_was_deleted_for_good_meanwhile_takes_no_other_with_it(file: Path) -> None:
+    """Somebody else does, in another process, while both are written."""
+    said: list[str] = []
+    recorder, gone, other = Recorder(file, said.append), Run("g", Request("p", 7, 1)), Run("o", Request("q", 7, 1))
+    recorder.begin(gone)
+    recorder.begin(other)
+    recorder.flush()
+    journal = opened(file)
+    journal.delete(1)
+    journal.purge(older_than_s=0.0)
+    finish(gone, 1, "x = 1")
+    finish(other, 1, "y = 1")
+    recorder.note(gone)
+    recorder.note(other)
+    recorder.flush()
+    assert said == []
+    assert [(entry.id, entry.finished) for entry in journal.entries()] == [(2, 1)]
+    assert (recorder.id_of(gone), recorder.id_of(other)) == (None, 2)
+    gone.apply(RunFinished("g", "finished"))
+    recorder.note(gone)
+    assert recorder.close()
+    assert said == []
+    journal.close()
+
+
 @pytest.mark.parametrize("id", [2, 0, 2**63 - 1, 2**63, 10**30])
 def test_a_number_that_no_run_has(id: int, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "h")

@@ -1,6 +1,5 @@
 """A run that was stopped or killed goes on: with whom, within which budget, and what it takes along."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,7 +24,7 @@ from engine.session.driver import RunDriver
 from engine.session.effects import Effect, TestPolicy
 from engine.session.journal import Journal
 from engine.session.recorder import Recorder
-from engine.session.resume import elapsed_s, objection, search_of
+from engine.session.resume import elapsed_s, search_of
 from engine.session.run import Run
 from engine.session.search import Search, costs
 
@@ -51,9 +50,9 @@ class Desk:
                 self.sent.append(effect)
 
     def write(self, number: int, code: str = "", ends: bool = True) -> None:
-        text, leg = code or f"def f(): return {number + 10}", self.driver._leg_began_s
+        text = code or f"def f(): return {number + 10}"
         self.now += 1.0
-        at_s = self.now - self.driver._started_at - leg
+        at_s = self.driver._time.leg_s
         self.perform(self.driver.engine_event(TextAdded(self.run.name, number, text[:5], 3, at_s - 0.5)))
         if ends:
             done = CandidateFinished(self.run.name, number, "done", "stop", text, 5, 0, 0, -0.1, at_s)
@@ -195,18 +194,3 @@ def test_a_run_that_asked_once_can_go_on_too(tmp_path: Path) -> None:
     desk.perform(desk.driver.go_on(search_of(run, (SMALL,), Budget())))
     assert (run.candidates[1].passed, desk.driver.over) == (True, True)  # it had not been tested yet
     assert run.candidates[2].state == CandidateState.STOPPED  # and is not written any more
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda run: None, ""),
-        (lambda run: run.change_tests(""), "no tests"),
-        (lambda run: run.record(1, PASS, 1.0), "passes its tests already"),
-        (lambda run: run.reopen(replace(run.request, first_candidate=9)), "not ended yet"),
-    ],
-)
-def test_runs_that_cannot_go_on(killed: Run, change, words: str) -> None:  # type: ignore[no-untyped-def]
-    change(killed)
-    assert words in objection(killed)
-    assert bool(objection(killed)) == bool(words)

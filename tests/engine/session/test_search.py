@@ -31,6 +31,8 @@ from engine.session.run import Run
 from engine.session.search import Decision, Search, asked_of
 from tests.engine.session.world import FAIL, LARGE, PASS, SMALL, WORSE, World
 
+READY = Ready("m", "cpu", "int8", 4096)
+
 
 def test_it_begins_with_a_batch_and_keeps_the_batch_full() -> None:
     world = World()
@@ -84,6 +86,22 @@ def test_the_time_is_kept_to_the_second() -> None:
     assert effects[0] == Cancel("r")
     assert any(isinstance(effect, CancelTests) for effect in effects)  # also what is in test
     assert not world.driver.searching
+
+
+def test_the_time_begins_with_the_first_candidates_and_not_while_their_model_loads() -> None:
+    now = 0.0
+    search = Search(Budget(seconds=5.0), (SMALL,), arms=(FRESH,))
+    driver = RunDriver(
+        Run("r", search.first(Request("p", 7)), "assert f()"), TestPolicy, search=search, clock=lambda: now
+    )
+    now = 1000.0
+    assert driver.tick() == []
+    assert driver.searching
+    driver.begin()
+    now = 1004.9
+    assert driver.tick() == []
+    now = 1005.0
+    assert driver.tick() == [Cancel("r")]
 
 
 def test_an_add_that_came_too_late_loses_no_number() -> None:
@@ -163,6 +181,28 @@ def test_times_count_from_the_beginning_of_the_search() -> None:
     world.play()
     assert world.run.candidates[1].finished_s == 0.5  # as the engine says it
     assert world.run.candidates[BATCH + 1].finished_s == 0.5 * BATCH + 0.5
+
+
+@pytest.mark.parametrize("ends", ["pass", "stop", "time"])
+def test_the_last_words_of_a_later_leg_keep_its_times(ends: str) -> None:
+    """They come when the search is over already."""
+    world = judged_at_the_end(World(Budget(candidates=BATCH * 2), arms=("told",)))
+    world.write()
+    number = world.due[0]
+    world.perform(world.driver.engine_event(TextAdded("r", number, "def", 1, 0.6)))
+    if ends == "pass":
+        world.judge(PASS)
+    elif ends == "stop":
+        world.perform(world.driver.stop())
+    else:
+        world.now += 1000.0
+        world.perform(world.driver.tick())
+    assert not world.driver.searching
+    done = CandidateFinished("r", number, "stopped", "cancelled", "def", 1, 0, 0, -0.1, 0.7)
+    world.perform(world.driver.engine_event(done))
+    candidate = world.run.candidates[number]
+    assert candidate.started_s == pytest.approx(0.5 * BATCH + 0.6)
+    assert candidate.finished_s == pytest.approx(0.5 * BATCH + 0.7)
 
 
 def judged_at_the_end(world: World, best: int = 4) -> World:
@@ -316,6 +356,64 @@ def test_stop_while_a_model_loads_ends_the_search() -> None:
     assert world.driver.over
 
 
+def waits_for_the_larger_model(budget: Budget | None = None) -> World:
+    """Nobody has answered yet whether it may be loaded, or it is being loaded."""
+    budget = budget or Budget(candidates=200, seconds=1e6)
+    world = World(budget, (SMALL, LARGE), (FRESH, "larger model"))
+    while not any(isinstance(message, Load) for message in world.sent):
+        world.judge() if world.tests else world.write() if world.due else world.end_leg()
+    return world
+
+
+@pytest.mark.parametrize("late", [READY, LoadFailed("The user did not want it."), None])
+def test_more_are_written_before_a_larger_model_is_asked(late: Ready | LoadFailed | None) -> None:
+    world = waits_for_the_larger_model()
+    first = max(world.run.candidates) + 1
+    decisions = list(world.search.decisions)
+    world.perform(world.driver.more(2))
+    assert world.asked[-1].request.numbers == range(first, first + 2)
+    assert [decision.request for decision in decisions[:-1]] == [d.request for d in world.search.decisions]
+    if late is not None:  # the question of before is answered, or its load ends
+        assert world.driver.engine_event(late) == []
+    while world.due or world.tests:
+        world.judge() if world.tests else world.write()
+    world.end_leg()
+    assert world.sent[-1] == Load(LARGE.choice)  # it thinks again
+    world.perform(world.driver.engine_event(READY))
+    numbers = world.asked[-1].request.numbers
+    assert numbers.start == max(n for n, c in world.run.candidates.items() if c.ended) + 1
+    world.play(most=5000)
+    assert sorted(world.run.candidates) == list(range(1, 201))
+
+
+def test_more_than_can_be_leaves_the_larger_model_waiting() -> None:
+    world = waits_for_the_larger_model()
+    with pytest.raises(BadRequest):
+        world.driver.more(1000)
+    world.perform(world.driver.engine_event(READY))
+    assert world.run.candidates[world.asked[-1].request.first_candidate].origin == Origin(FRESH, "Large")
+
+
+def test_the_time_ends_while_a_larger_model_is_waited_for() -> None:
+    world = waits_for_the_larger_model(Budget(candidates=200, seconds=100.0))
+    world.now = 10.0 + 99.9
+    assert world.driver.tick() == []
+    world.now = 10.0 + 100.0
+    assert world.driver.tick() == [Cancel()]
+    assert world.driver.over
+
+
+@pytest.mark.parametrize("answer", [READY, LoadFailed("no room")])
+def test_a_model_that_comes_when_the_time_is_up_is_asked_nothing(answer: Ready | LoadFailed) -> None:
+    world = waits_for_the_larger_model(Budget(candidates=200, seconds=100.0))
+    asked, decisions = len(world.asked), len(world.run.decisions)
+    world.now = 10.0 + 100.0
+    world.perform(world.driver.engine_event(answer))
+    assert world.driver.over
+    assert (len(world.asked), len(world.run.decisions)) == (asked, decisions)
+    assert not isinstance(world.sent[-1], Cancel)  # nothing is under way
+
+
 def test_a_run_that_fails_is_the_end() -> None:
     world = World()
     world.write()
@@ -356,10 +454,11 @@ def test_whatever_happens_budgets_hold_and_no_candidate_is_lost(data: st.DataObj
     """Verdicts, ends, lost Adds, Stop and time in any order, with every arm."""
     budget = Budget(data.draw(st.integers(1, 40)), data.draw(st.floats(0.5, 60)))
     world = World(budget, (SMALL, LARGE), (FRESH, "told", REPAIR, "larger model"))
-    written = 0
+    written = more = 0
     for _ in range(data.draw(st.integers(0, 120))):
         loading = bool(world.sent) and isinstance(world.sent[-1], Load) and not world.driver.over
-        match data.draw(st.sampled_from(["write", "write", "judge", "judge", "end", "time", "load", "stop"])):
+        actions = ["write", "write", "judge", "judge", "end", "time", "load", "stop", "more"]
+        match data.draw(st.sampled_from(actions)):
             case "write" if world.due:
                 world.write(0.1)
                 written += 1
@@ -374,15 +473,15 @@ def test_whatever_happens_budgets_hold_and_no_candidate_is_lost(data: st.DataObj
                 world.perform(world.driver.engine_event(data.draw(st.sampled_from([READY, LoadFailed("no room")]))))
             case "stop" if data.draw(st.integers(0, 9)) == 0:
                 world.perform(world.driver.stop())
-        assert len(world.run.candidates) <= budget.candidates
+            case "more" if world.driver.searching and world.run.state != "stopping":
+                world.perform(world.driver.more(1))
+                more += 1
+        assert len(world.run.candidates) <= budget.candidates + more
         assert sum(c.ended and c.text != "" for c in world.run.candidates.values()) == written
         if world.now - 10.0 > budget.seconds + 1.0:
             assert not world.driver.searching
     numbers = sorted(world.run.candidates)
     assert numbers == list(range(1, len(numbers) + 1))
-
-
-READY = Ready("m", "cpu", "int8", 4096)
 
 
 def test_tests_that_never_give_a_verdict_end_the_search_and_are_told_of() -> None:

@@ -21,7 +21,7 @@ from engine.contract import (
     RunFinished,
     TextAdded,
 )
-from engine.runner.protocol import RunTests, TestFinished
+from engine.runner.protocol import CancelTests, ConsentNeeded, RunTests, TestFinished
 from engine.session.arms import BATCH, FRESH, REPAIR, Budget
 from engine.session.candidate import ONCE, Origin
 from engine.session.driver import RunDriver
@@ -251,6 +251,110 @@ def test_more_while_a_gap_is_written_come_behind_all_others() -> None:
     assert numbers(driver.engine_event(RunFinished("r", "finished"))) == [range(5, 7)]
 
 
+def test_more_neighbours_than_one_request_may_ask_for_are_several() -> None:
+    run = a_run(100, {1: "a = 1"})
+    run.reopen(run.more(100))
+    run.apply(RunFinished("r", "stopped"))
+    assert [part.request.numbers for part in owed(run)] == [range(2, 130), range(130, 201)]
+    driver = RunDriver(run, TestPolicy)
+    assert numbers(driver.go_on()) == [range(2, 130)]
+    assert numbers(driver.engine_event(RunFinished("r", "finished"))) == [range(130, 201)]
+
+
+@pytest.mark.parametrize("search", [None, Search(Budget(), (SMALL,), arms=(FRESH,))])
+def test_a_test_of_what_was_cut_off_says_nothing_about_what_is_written_in_its_place(search: Search | None) -> None:
+    """Another one has the same code, and shared the verdict that was to come: it is tested for itself."""
+    run = Run("r", Request("write f", 7, 3), "assert f() == 2")
+    driver = RunDriver(run, lambda: TestPolicy(as_finished=True))
+    driver.begin()
+    (test,) = driver.engine_event(ended_with(1, "def f(): return 1", "stopped"))
+    assert isinstance(test, RunTests)
+    assert driver.engine_event(ended_with(2, "def f(): return 1")) == []
+    driver.engine_event(RunFinished("r", "stopped"))
+    effects = driver.go_on(search)
+    assert effects[0] == CancelTests(test.id)
+    assert [e.id.split("/")[1] for e in effects if isinstance(e, RunTests)] == ["2"]
+    assert driver.runner_answer(TestFinished(test.id, PASS)) == []
+    assert [run.candidates[n].report for n in (1, 2)] == [None, None]
+
+
+def test_a_candidate_that_waits_for_consent_is_not_tested_once_it_is_written_again() -> None:
+    run = Run("r", Request("write f", 7, 2), "assert f() == 2")
+    driver = RunDriver(run, lambda: TestPolicy(as_finished=True))
+    driver.begin()
+    (test,) = driver.engine_event(ended_with(1, "def f(): return 1", "stopped"))
+    assert isinstance(test, RunTests)
+    driver.runner_answer(ConsentNeeded(test.id, "No sandbox."))
+    driver.engine_event(RunFinished("r", "stopped"))
+    assert numbers(driver.go_on()) == [range(1, 3)]
+    assert driver.answer_consent(given=True) == []
+
+
+def ended_with(number: int, code: str, state: str = "done") -> CandidateFinished:
+    reason = "stop" if state == "done" else "cancelled"
+    return CandidateFinished("r", number, state, reason, code, 3, 0, 0, -0.1, 0.5)
+
+
+class TestMoreThatCameTooLate:
+    """An engine forgets what it is asked to add when it has just ended the run."""
+
+    def driver(self, policy: TestPolicy = TestPolicy()) -> RunDriver:  # noqa: B008 - it is frozen
+        driver = RunDriver(Run("r", Request("write f", 7, 2), "assert f() == 2"), lambda: policy)
+        driver.begin()
+        driver.engine_event(ended_with(1, "a = 1"))
+        assert driver.more(2) == [Add("r", 2)]
+        assert driver.more(1) == [Add("r", 1)]
+        return driver
+
+    def test_they_are_asked_for_once_more_and_written(self) -> None:
+        driver = self.driver()
+        driver.engine_event(ended_with(2, "b = 1"))
+        (asked,) = driver.engine_event(RunFinished("r", "finished"))
+        assert isinstance(asked, Generate)
+        assert (asked.request.numbers, asked.request.seed, asked.request.prompt) == (range(3, 6), 7, "write f")
+        assert driver.continues
+        for number in (3, 4, 5):
+            driver.engine_event(ended_with(number, f"c = {number}"))
+        assert driver.engine_event(RunFinished("r", "finished")) == []
+        assert driver.over
+        assert [driver.run.candidates[n].state for n in range(1, 6)] == ["done"] * 5
+
+    def test_those_that_the_engine_did_take_up_are_not(self) -> None:
+        driver = self.driver()
+        for number in (2, 3, 4):
+            driver.engine_event(ended_with(number, f"c = {number}"))
+        assert numbers(driver.engine_event(RunFinished("r", "finished"))) == [range(5, 6)]
+
+    def test_one_that_the_user_stopped_before_it_began_stays_as_it_is(self) -> None:
+        driver = self.driver()
+        for number in (2, 3, 5):
+            driver.engine_event(ended_with(number, f"c = {number}"))
+        driver.engine_event(ended_with(4, "", "stopped"))
+        assert driver.engine_event(RunFinished("r", "finished")) == []
+        assert driver.over
+
+    @pytest.mark.parametrize("outcome", ["stopped", "budget", "failed"])
+    def test_a_run_that_was_ended_asks_for_no_more(self, outcome: str) -> None:
+        driver = self.driver()
+        assert driver.engine_event(RunFinished("r", outcome)) == []
+        assert driver.over
+
+    @pytest.mark.parametrize("outcome", ["stopped", "finished"])
+    def test_nor_does_one_that_is_asked_to_stop(self, outcome: str) -> None:
+        """The engine may have finished before it heard of that."""
+        driver = self.driver()
+        driver.stop()
+        driver.engine_event(ended_with(2, "b = 1"))
+        assert driver.engine_event(RunFinished("r", outcome)) == []
+        assert driver.over
+
+    def test_an_engine_that_never_takes_them_up_is_not_asked_for_ever(self) -> None:
+        driver = self.driver()
+        driver.engine_event(RunFinished("r", "finished"))
+        assert driver.engine_event(RunFinished("r", "finished")) == []
+        assert driver.over
+
+
 def test_stop_ends_what_is_owed_too() -> None:
     run = a_run(5, {2: "a = 1", 4: "b = 1"})
     driver = RunDriver(run, TestPolicy)
@@ -356,6 +460,22 @@ def test_what_is_owed_is_written_by_another_model_where_its_own_cannot_be_loaded
     assert world.driver.over
     assert sorted(world.numbers_asked) == [1, 2]
     assert [world.run.candidates[number].state for number in (1, 2)] == ["done", "done"]
+    assert [world.run.candidates[number].origin for number in (1, 2)] == [
+        Origin(FRESH, "Small"),
+        Origin("told", "Small"),
+    ]
+    assert {decision["model"] for decision in world.run.decisions} == {"Small"}
+
+
+def test_what_is_owed_by_a_model_that_is_gone_is_told_of_the_one_that_writes_it() -> None:
+    world = Machine(Budget(2), (SMALL,), (FRESH,), past=a_search_cut_off_by_the_larger_model())
+    while world.step():
+        pass
+    assert [world.run.candidates[number].origin for number in (1, 2)] == [
+        Origin(FRESH, "Small"),
+        Origin("told", "Small"),
+    ]
+    assert {decision["model"] for decision in world.run.decisions} == {"Small"}
 
 
 def test_a_search_ends_where_no_model_can_be_loaded() -> None:
