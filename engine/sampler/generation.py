@@ -77,7 +77,7 @@ class SamplerRun:
         """Never raises: whatever happens, finished candidates are told and RunFinished comes last. Its outcome."""
         try:
             outcome, kind = self._decode(), ""
-            reason, details = self._told_of_refused(outcome)
+            reason, details = self._reported_refusals(outcome)
         except BasslineError as error:
             outcome, reason, details = RunOutcome.FAILED if self._rows else RunOutcome.REFUSED, str(error), ""
             kind = kind_of(error)
@@ -93,7 +93,7 @@ class SamplerRun:
         self.emit(RunFinished(self.run, outcome, self._metrics(), reason, details, kind))
         return outcome
 
-    def _told_of_refused(self, outcome: RunOutcome) -> tuple[str, str]:
+    def _reported_refusals(self, outcome: RunOutcome) -> tuple[str, str]:
         """Reason and details of a run that went well, but for candidates that could not be asked."""
         shown = by_candidate(self._prompts.refused) if outcome != RunOutcome.STOPPED else []
         return (shown[0], "\n".join(shown)) if shown else ("", "")
