@@ -171,7 +171,7 @@ def save_suggested(file: Path, comparison: Comparison, overwrite: bool, note: Ca
 
 def suggested_file(offered: list[Ranked], tests: str = "") -> str:
     """Suggested tests as a file: each is for the user to look at, so it says who agrees."""
-    lines = ["# Suggested by the model, and not looked at by anybody: keep what is right.\n"]
+    lines = ["# Suggested by the model, not reviewed yet: keep what is right.\n"]
     for entry in offered:
         try:
             text = with_answer("", entry.answer)

@@ -176,7 +176,7 @@ class SuggestedTestsController(QObject):
             rows.append(OfferedTest(text, _agreement(len(offer.members), count)))
         if rows:
             key = key_text(self._window.actions_by_id["suggest_tests"])
-            head = tr("Suggested by the model, looked at by nobody: tick what is right ({key})").format(key=key)
+            head = tr("Suggested by the model, not reviewed yet: tick what is right ({key})").format(key=key)
             self.list.offer(head, rows)
             self._window.status.flash(tr("Tests suggested: {n}").format(n=len(rows)))
         else:
