@@ -377,7 +377,7 @@ def test_going_on_is_offered_once_when_all_have_failed(late: Stage) -> None:
 
 
 def test_a_new_window_tests_candidates_as_they_finish(open_stage: Callable[..., Stage]) -> None:
-    assert {action.id for action in ACTIONS if action.on} == {"test_as_finished"}
+    assert {action.id for action in ACTIONS if action.on} == {"test_as_finished", "ask_by_itself"}
     on = open_stage(as_finished=True)
     on.write()
     on.generate(2)
