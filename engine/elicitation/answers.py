@@ -15,6 +15,7 @@ BARE, PYTEST, UNITTEST, DOCTEST, EXAMPLES, CHECKER = FORMS = (
     *("bare", "pytest", "unittest", "doctest", "examples", "check"),
 )
 _ARGUMENT = "argument"
+_HEAD = re.compile(r"\s*(sample |example )?(input|output)\b.*:\s*$|\s*(input|output):", re.IGNORECASE)
 
 
 class NotWritable(Exception):
@@ -121,6 +122,8 @@ def _call(given: Input, outcome: Outcome) -> tuple[list[str], str]:
     last = calls[-1]
     if outcome.subject == "changes":
         arguments = list(last.arguments)
+        if any(at >= len(arguments) for at, _ in outcome.changed):
+            raise NotWritable("This result cannot be written as a test.")
         for at, _ in outcome.changed:
             before.append(f"{_ARGUMENT}_{at} = {arguments[at]}")
             arguments[at] = f"{_ARGUMENT}_{at}"
@@ -189,6 +192,8 @@ def _doctest(answer: Answer) -> str:
         return "\n".join([*head, f">>> {call}  # doctest: +IGNORE_EXCEPTION_DETAIL", *last])
     if outcome.subject == "prints":
         shown = [line or "<BLANKLINE>" for line in outcome.printed.rstrip("\n").split("\n")]
+        if any(line.lstrip().startswith((">>>", "...")) for line in shown):
+            raise NotWritable("What is printed looks like a doctest itself, so it cannot be written as one.")
         return "\n".join([*head, f">>> {call}", *shown])
     if outcome.subject == "changes":
         checks = [line for line in lines if line.startswith("assert ")]
@@ -218,6 +223,10 @@ def _example(answer: Answer) -> str:
     if answer.outcome.subject != "prints":
         raise NotWritable("A test of input and output says what is printed; it cannot ask for an error.")
     given = answer.given.given
+    if any(_HEAD.match(line) for line in f"{given}\n{answer.outcome.printed}".splitlines()):
+        raise NotWritable("A line of it looks like the head of an example, so it cannot be written as one.")
+    if not answer.outcome.printed.strip():
+        raise NotWritable("A program that prints nothing passes no test of input and output.")
     end = "" if given.endswith("\n") else "\n"
     return f"input:\n{given}{end}output:\n{answer.outcome.printed.rstrip()}"
 
@@ -256,6 +265,8 @@ def _into_body(tests: str, form: str, answer: Answer) -> str:
         node = classes[-1]
         indent = " " * node.body[-1].col_offset
         more = ["", f"def {_free_name(text, answer.given)}(self):", *(f"    {line}" for line in lines)]
+    if node.body[-1].lineno == node.lineno:
+        raise NotWritable(f"Put the body of {node.name} on lines of its own; nothing can be added to it as it is.")
     rows = text.split("\n")
     end = node.end_lineno or len(rows)
     rows[end:end] = [f"{indent}{line}" if line else "" for line in more]
@@ -268,8 +279,15 @@ def _checker(source: forms.TestSource) -> ast.FunctionDef:
 
 def _of_checked(lines: Sequence[str], checker: ast.FunctionDef, answer: Answer) -> list[str]:
     """The lines as ``checker`` needs them, which knows the candidate by the name of its first parameter."""
-    name = checker.args.args[0].arg
-    return [re.sub(rf"\b{re.escape(answer.given.calls[0].name)}\(", f"{name}(", line) for line in lines]
+    tree = ast.parse("\n".join(lines))
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == answer.given.calls[0].name
+        ):
+            node.func.id = checker.args.args[0].arg
+    return ast.unparse(tree).split("\n")
 
 
 def _is_case(node: ast.ClassDef) -> bool:
@@ -278,13 +296,25 @@ def _is_case(node: ast.ClassDef) -> bool:
 
 def _imported(tests: str, modules: set[str]) -> str:
     """``import`` lines above, for modules that are not imported yet."""
-    missing = [module for module in sorted(modules) if not re.search(rf"^import {module}\b", tests, re.MULTILINE)]
+    missing = [module for module in sorted(modules) if not re.search(rf"^import {module}[ \t]*$", tests, re.MULTILINE)]
     if not missing:
         return tests
+    if taken := [module for module in missing if module in _bound(tests)]:
+        raise NotWritable(f"Your tests use the name {taken[0]} for something else than the module that this needs.")
     rows = tests.split("\n")
     at = _behind_docstring(tests)
     rows[at:at] = [f"import {module}" for module in missing]
     return "\n".join(rows)
+
+
+def _bound(tests: str) -> set[str]:
+    """Names that ``from ... import`` and assignments of the tests give something to."""
+    try:
+        nodes = list(ast.walk(ast.parse(tests)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    taken = [a.asname or a.name for n in nodes if isinstance(n, ast.ImportFrom) for a in n.names]
+    return {*taken, *(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))}
 
 
 def _behind_docstring(tests: str) -> int:

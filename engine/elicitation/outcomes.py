@@ -48,12 +48,16 @@ class Outcome:
         try:
             fields: dict[str, Any] = json.loads(text)
             kind = fields["kind"]
-            if kind not in KINDS:
+            changed = tuple((at, wire) for at, wire in fields.get("changed", ()))
+            wires = [fields.get("value"), *(wire for _, wire in changed)]
+            if kind not in KINDS or not all(map(values.is_well_formed, wires)):
+                raise ValueError
+            if not all(type(at) is int and at >= 0 for at, _ in changed):
                 raise ValueError
             return cls(
                 kind,
                 fields.get("value"),
-                tuple((int(at), wire) for at, wire in fields.get("changed", ())),
+                changed,
                 str(fields.get("printed", "")),
                 str(fields.get("type", "")),
                 str(fields.get("message", "")),

@@ -15,6 +15,7 @@ _READABLE = 80  # characters; a question twice as long is worth half
 _MOST_CHOICES = 4
 
 ERROR = "an error"
+_EXITS = ("SystemExit", "KeyboardInterrupt", "GeneratorExit")  # they end a program rather than answer
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def question(candidates: Candidates, inputs: Sequence[Input], at: int) -> Questi
 
 def is_answer(reply: Reply) -> bool:
     """Whether somebody could say that this is right, and a test could be made of it."""
-    if not reply.outcome.decides or not reply.outcome.subject:
+    if not reply.outcome.decides or not reply.outcome.subject or reply.outcome.error in _EXITS:
         return False
     try:
         for wire in (reply.outcome.value, *(wire for _, wire in reply.outcome.changed)):

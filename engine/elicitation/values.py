@@ -4,6 +4,7 @@ A result stays the tagged data that it came as; no object is made of it. Two are
 1, 1.0 and True are, a list and a tuple are not, sets and dicts have no order, floats may differ by TOLERANCE.
 """
 
+import ast
 import base64
 import math
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ _MAPPINGS = ("dict", "OrderedDict", "defaultdict", "Counter")
 _SAME_TAG = {"frozenset": "set", "bytearray": "bytes", "named": "tuple"} | dict.fromkeys(_MAPPINGS, "dict")
 _OPAQUE = ("opaque", "large", "function")
 _DEEPEST = 100
+_MOST = 20_000  # parts of one value
 
 Wire = Any  # None, bool, int, float, str, or a list that begins with a tag
 
@@ -25,6 +27,19 @@ class NoSource(Exception):
 
 def tag(wire: Wire) -> str:
     return str(wire[0]) if isinstance(wire, list) and wire else ""
+
+
+def is_well_formed(wire: Wire) -> bool:
+    """Whether it is what a box sends of a value: a candidate may have spoken in its box's place."""
+    left, count = [(wire, 0)], 0
+    while left:
+        part, depth = left.pop()
+        count += 1
+        if count > _MOST or depth > _DEEPEST or not isinstance(part, list | str | int | float | None):
+            return False
+        if isinstance(part, list):
+            left += [(inner, depth + 1) for inner in part]
+    return True
 
 
 def number(wire: Wire) -> int | float | None:
@@ -100,7 +115,7 @@ def decides(wire: Wire) -> bool:
         return True
     return (
         tag(wire) not in _OPAQUE
-        and not (tag(wire) == "iterator" and wire[1] is not True)
+        and not (tag(wire) == "iterator" and wire[1:2] != [True])
         and all(map(decides, wire[1:]))
     )
 
@@ -123,9 +138,28 @@ def source(wire: Wire) -> tuple[str, frozenset[str]]:
     """An expression that gives an equal value, and the modules that it needs. Raises NoSource."""
     writer = Writer(exact=True)
     try:
-        return writer.text(wire), frozenset(writer.modules)
+        text = writer.text(wire)
     except (IndexError, TypeError, ValueError, RecursionError):
         raise NoSource from None
+    if not _is_plain(text):
+        raise NoSource
+    return text, frozenset(writer.modules)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether nothing is called but what makes a value: it becomes a line of the user's tests."""
+    try:
+        tree = ast.parse(text, mode="eval")
+        return all(isinstance(node, _PLAIN) and _named(node) in _NAMES for node in ast.walk(tree))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
+def _named(node: ast.AST) -> str:
+    """The name that a node looks up; empty for none."""
+    if isinstance(node, ast.Attribute):
+        return f"{node.value.id}.{node.attr}" if isinstance(node.value, ast.Name) else "?"
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 _CONSTRUCTORS = {
@@ -143,6 +177,17 @@ _CONSTRUCTORS = {
         for version in (4, 6)
         for kind in ("address", "network", "interface")
     },
+}
+_PLAIN = (
+    *(ast.Expression, ast.Constant, ast.List, ast.Tuple, ast.Set, ast.Dict, ast.UnaryOp, ast.USub, ast.UAdd),
+    *(ast.BinOp, ast.Add, ast.Sub, ast.Call, ast.keyword, ast.Name, ast.Attribute, ast.Load),
+)
+_NAMES = {
+    *("", "set", "frozenset", "float", "bytearray", "range", "slice", "NotImplemented"),
+    *(f"{module}.{name}" for module, name in _CONSTRUCTORS.values()),
+    *("collections.OrderedDict", "collections.Counter", "collections.deque"),
+    *("datetime.datetime", "datetime.time", "datetime.timezone", "numpy.array"),
+    *("decimal", "fractions", "datetime", "uuid", "pathlib", "zoneinfo", "ipaddress", "collections", "numpy"),
 }
 _BRACKETS = {"list": "[]", "tuple": "()"}
 
@@ -172,7 +217,8 @@ class Writer:
             case ["dict", *parts]:
                 return self._mapping(parts, depth)
             case ["int", digits]:
-                return str(int(digits, 16)) if len(digits) < 3000 else str(digits)
+                value = int(digits, 16)
+                return str(value) if len(digits) < 3000 else hex(value)
             case ["bytes" | "bytearray" as kind, data]:
                 shown = repr(base64.b64decode(data))
                 return shown if kind == "bytes" else f"bytearray({shown})"
@@ -235,6 +281,8 @@ class Writer:
 
     def _clock(self, name: str, parts: Sequence[Wire], least: int, depth: int) -> str:
         *plain, zone, fold = parts
+        if not all(type(part) is int for part in (*plain, fold)):
+            raise TypeError
         while len(plain) > max(least, 1) and plain[-1] == 0:
             plain.pop()
         named = [f"tzinfo={self.text(zone, depth + 1)}"] * (zone is not None) + [f"fold={fold}"] * bool(fold)

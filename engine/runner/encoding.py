@@ -113,6 +113,20 @@ class Encoder:
 def encode(value: Any) -> Any:
     """``value`` for one line of JSON."""
     try:
-        return Encoder().encode(value)
+        wire = Encoder().encode(value)
+        if not _is_small(wire):
+            raise TooLarge
+        return wire
     except TooLarge:
         return ["large", type(value).__qualname__]
+
+
+def _is_small(wire: Any) -> bool:
+    """``values.put`` counts nothing of what it takes apart by itself."""
+    left, count = [wire], 0
+    while left and count <= 2 * _NODES:
+        part = left.pop()
+        count += 1
+        if type(part) is list:
+            left += part
+    return count <= 2 * _NODES
