@@ -39,14 +39,6 @@ BUGS = (
         (f"{_PURE}values.py",),
     ),
     Bug(
-        "forged-source",
-        "what a candidate forges as its result becomes code in the user's tests",
-        "engine/elicitation/values.py",
-        "    if not _is_plain(text):",
-        "    if not text:",
-        (f"{_PURE}forged.py",),
-    ),
-    Bug(
         "forged-shape",
         "a forged record of an impossible shape ends the comparison",
         "engine/elicitation/outcomes.py",
