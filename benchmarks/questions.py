@@ -43,6 +43,7 @@ from engine.elicitation.questions import Question  # noqa: E402
 from engine.elicitation.target import NothingToAsk, find_target  # noqa: E402
 from engine.runner.client import RunnerClient  # noqa: E402
 from engine.runner.protocol import Isolation, Observed  # noqa: E402
+from engine.runner.verdicts import Verdict  # noqa: E402
 from engine.selection.code_blocks import solution  # noqa: E402
 from engine.selection.grouping import Fingerprint, groups  # noqa: E402
 from engine.selection.ranking import RankedCandidate, rank  # noqa: E402
@@ -126,7 +127,7 @@ class Writer:
         target = find_target(problem.asked, "", [problem.solution])
         texts = [event.text for event in self._ended(model_prompts.for_asserts(request, target, options.n))]
         found = reports({str(at): (code, problem.tests) for at, code in enumerate(codes) if code.strip()})
-        passed = [str(at) in found and found[str(at)].verdict == "pass" for at in range(len(codes))]
+        passed = [str(at) in found and found[str(at)].verdict == Verdict.PASS for at in range(len(codes))]
         logprobs = [event.mean_logprob for event in ended]
         return Written(problem.name, seed, codes, logprobs, [event.state for event in ended], passed, texts)
 
